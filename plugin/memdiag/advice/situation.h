@@ -27,6 +27,8 @@ namespace memdiag::advisor {
 struct Server_facts {
   Reading max_used_connections;
   Reading max_used_seconds{};
+  /** As samples have it. Empty: the last sample is of now. */
+  Reading now_us{};
   /** By a clock that does not jump. */
   Reading up_seconds{};
   /** What KILL of the session can still free. */

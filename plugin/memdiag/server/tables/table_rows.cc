@@ -76,6 +76,7 @@ std::optional<advisor::Ceiling_situation> ceiling_situation() {
 advisor::Situation situation_of(Statement *statement) {
   advisor::Server_facts server{};
   server.reader_processlist_id = current_thd->thread_id();
+  server.now_us = clock_us(CLOCK_REALTIME);
   server.max_used_connections = budget::max_used_connections();
   server.max_used_seconds = budget::max_used_connections_seconds();
   server.up_seconds = (clock_us(CLOCK_MONOTONIC) - loaded_us) / 1'000'000;
@@ -107,8 +108,8 @@ advisor::Situation situation_of(Statement *statement) {
   return advisor::make_situation(
       statement->snapshot(), statement->host_report().figures,
       budget::rows(statement->budget_facts()),
-      history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
-      scopes::survivors(), statement->all_routes(), server);
+      history::this_run(*server.now_us - trend_us), scopes::survivors(),
+      statement->all_routes(), server);
 }
 
 /** Functions of a former build may have no names. */

@@ -1147,6 +1147,29 @@ TEST(Situation, ABufferPoolThatWarmsUpIsNoGrowth) {
   }
 }
 
+/** Samples may be switched off, or come once in some minutes. */
+TEST(Situation, GrowthOfMinutesAgoIsNoneOfNow) {
+  const auto none = [](uint64_t) { return uint64_t{0}; };
+  const auto growing = [](uint64_t second) { return 300 * mb + second * mb; };
+  const Samples each_second = samples_of(300, none, growing);
+  Samples seldom;
+  for (size_t i = 0; i < 300; i += 140) seldom.push_back(each_second[i]);
+  const auto grows = [](const Samples &samples, uint64_t seconds_ago) {
+    memdiag::advisor::Server_facts server{};
+    server.now_us = samples.back().time_us + seconds_ago * 1'000'000;
+    const Situation all =
+        memdiag::advisor::make_situation({}, {}, {}, samples, {}, {}, server);
+    EXPECT_EQ(all.trend_without_buffer_pool.has_value(),
+              all.pools[0].trend.has_value());
+    return all.trend_without_buffer_pool.has_value();
+  };
+  EXPECT_TRUE(grows(each_second, 0));
+  EXPECT_TRUE(grows(each_second, 60));
+  EXPECT_FALSE(grows(each_second, 63));
+  EXPECT_TRUE(grows(seldom, 300));
+  EXPECT_FALSE(grows(seldom, 350));
+}
+
 TEST(Situation, SamplesOfBeforeTheClockWasSetBackDoNotCount) {
   const auto none = [](uint64_t) { return uint64_t{0}; };
   const auto falling = [](uint64_t second) { return (1000 - second) * mb; };
