@@ -12,6 +12,7 @@
 #include "mysql_version.h"
 #include "mysys/memdiag/accounting/tracking.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pages/program.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/routes/routes.h"
@@ -148,6 +149,8 @@ int start(void *plugin) {
   if (!purge_function::register_it()) warn_of_function(purge_function_name);
   if (!profile_function::register_it()) warn_of_function(profile_function_name);
   if (!opt_initialize) meters::register_them();
+  // Most of what a start executes is over.
+  (void)program::give_back_pages();
   return 0;
 }
 
