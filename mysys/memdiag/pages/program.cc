@@ -28,9 +28,8 @@ struct Work {
 /** @param first, last  addresses of pages of the file that are next to each
 other */
 void give_back(Work *work, uintptr_t first, uintptr_t last, size_t present) {
-  if (present != 0 &&
-      madvise(reinterpret_cast<void *>(first), last - first, MADV_DONTNEED) ==
-          0)
+  if (present != 0 && madvise(reinterpret_cast<void *>(first), last - first,
+                              MADV_DONTNEED) == 0)
     work->given_bytes += present * page_size();
 }
 

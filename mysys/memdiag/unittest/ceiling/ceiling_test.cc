@@ -114,6 +114,16 @@ class Ceiling : public testing::Test {
     EXPECT_TRUE(account.read(now_us));
     EXPECT_EQ(Level::red, account.level());
   }
+  /** The calling thread's statement has a large block of malloc(), and there is
+  no plenty for another. */
+  static void take_lane() {
+    let_threads_ask(true);
+    let_threads_wait(true);
+    kernel_bytes = 940 * mb;
+    EXPECT_TRUE(account.read(now_us));
+    EXPECT_EQ(Level::yellow, account.level());
+    on_event(true, 2 * mb, 0);
+  }
 };
 
 TEST_F(Ceiling, what_is_left_is_less_what_was_charged_and_promised) {
@@ -1057,12 +1067,7 @@ TEST_F(Ceiling, one_statement_after_the_other_goes_on_to_its_end) {
 /** Without plenty, such blocks come one statement after the other. */
 TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
   begin_statement();
-  let_threads_ask(true);
-  let_threads_wait(true);
-  kernel_bytes = 940 * mb;
-  EXPECT_TRUE(account.read(now_us));
-  ASSERT_EQ(Level::yellow, account.level());
-  on_event(true, 2 * mb, 0);
+  take_lane();
   std::atomic<bool> passed{false};
   std::thread other([&passed] {
     begin(0);
@@ -1086,11 +1091,7 @@ TEST_F(Ceiling, one_that_takes_nothing_for_long_loses_the_lane) {
       .nobody_waits = [] { return true; },
       .longest_wait_us = [] { return 4 * longest_ask_us; }};
   begin_statement(&owner);
-  let_threads_ask(true);
-  let_threads_wait(true);
-  kernel_bytes = 940 * mb;
-  EXPECT_TRUE(account.read(now_us));
-  on_event(true, 2 * mb, 0);
+  take_lane();
   now_us += longest_ask_us - 1;
   on_event(true, 2 * mb + 100'000, 0);
   std::atomic<bool> passed{false};
@@ -1150,11 +1151,7 @@ TEST_F(Ceiling, one_that_nobody_waits_for_waits_longer_for_the_lane) {
       .nobody_waits = [] { return nobody_waits.load(); },
       .longest_wait_us = [] { return 2 * longest_ask_us; }};
   Taker *const taker = begin_statement(&owner);
-  let_threads_ask(true);
-  let_threads_wait(true);
-  kernel_bytes = 940 * mb;
-  EXPECT_TRUE(account.read(now_us));
-  on_event(true, 2 * mb, 0);
+  take_lane();
   EXPECT_FALSE(taker->waits);
   std::atomic<bool> passed{false};
   std::atomic<const Taker *> waiting{nullptr};
