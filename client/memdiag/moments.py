@@ -28,7 +28,7 @@ class Moment:
     parts: dict[str, dict[str, int | None]] = field(default_factory=dict)
     # {kind: bytes}: a part that is not there has at most so many, as its source leaves out smaller ones
     cut: dict[str, int] = field(default_factory=dict)
-    # Of a recording: the file, and how often the server had been restarted in it. None: it is no moment of one
+    # The recording's file, and the number of restarts in it until then. None: the moment is of no recording
     run: tuple[str, int] | None = None
     # Why the recording has no figures after it, of a moment that was asked for as the last one
     down: str = ""

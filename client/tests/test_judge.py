@@ -432,7 +432,7 @@ class Limits(unittest.TestCase):
         self.assertIn("growth", {one.holder for one in findings(View(data), recording)})
         recording[12]["restarted"] = True
         self.assertNotIn("growth", {one.holder for one in findings(View(data), recording)})
-        # What it grows by since counts from there.
+        # The judge counts what the new process grew by.
         for n, row in enumerate(recording[12:]):
             row["rss"] = (400 + 2 * n) * MIB
         self.assertIn("growth", {one.holder for one in findings(View(data), recording)})

@@ -148,7 +148,8 @@ int start(void *plugin) {
     error_log::warn("nothing reports old grants of MEMDIAG_ADMIN.");
   if (!purge_function::register_it()) warn_of_function(purge_function_name);
   if (!profile_function::register_it()) warn_of_function(profile_function_name);
-  if (!opt_initialize) meters::register_them();
+  if (opt_initialize) return 0;
+  meters::register_them();
   // Most of what a start executes is over.
   (void)program::give_back_pages();
   return 0;

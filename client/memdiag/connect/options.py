@@ -43,7 +43,7 @@ KNOWN = frozenset(
 _NOT_FOLLOWED = ("tls-version", "tls-ciphersuites", "ssl-cipher", "ssl-crl", "ssl-crlpath")
 NO_COMPRESSION = "PyMySQL does not compress what goes over the network"
 _ENVIRONMENT = {"host": "MYSQL_HOST", "port": "MYSQL_TCP_PORT", "socket": "MYSQL_UNIX_PORT", "password": "MYSQL_PWD"}
-# Of mysql's connect-timeout, for which 0 means no limit.
+# Seconds: the largest connect-timeout of mysql, which takes 0 for no limit.
 _LONGEST_WAIT = 43200
 SSL_MODES = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 

@@ -61,9 +61,9 @@ struct Asked {
   /** The last round that the thread saw, and when it saw it first. */
   uint64_t seen_rounds;
   uint64_t seen_us;
-  /** The last waits of the statement ended without room. Each makes the next
-  one half as long: what a statement that never ends, as one of DDL, waits in
-  all is no more than twice the first wait. */
+  /** So many waits of the statement ended without room, one after the other.
+  Each makes the next one half as long, down to a 64th: a statement of DDL asks
+  often, and is never told to end. */
   uint32_t went_on{0};
 };
 

@@ -17,8 +17,9 @@ namespace memdiag::program {
 
 /** Takes the pages of code and constants out of the process. They stay in the
 kernel's page cache, and come back when they are used: a call maps 64 KB again,
-without I/O as long as the cache has them. A page that somebody has written, as
-a debugger or a probe does, is none of the file's any more, and stays.
+without I/O as long as the cache has them. A debugger or
+a probe may have written a page. That page is not the file's any more, and
+stays.
 @return the bytes that have left the process. 0 where it may not read its page
 map: one that has changed its user */
 uint64_t give_back_pages() noexcept;

@@ -622,8 +622,9 @@ class Advisor {
     uint64_t others_bytes{0};
   };
 
-  /** What the process and others use of a limit, and what the buffer pool will
-  take, leave no more than this. Unknown figures: never. */
+  /** The process and others use a part of the limit, and the buffer pool will
+  take another. Growth reaches the limit when it has taken the rest. Unknown
+  figures: never. */
   Forecast with_others(Reading limit, Reading left) const {
     const Reading &resident = m_now.host.resident_bytes;
     const Reading pool_now = difference(resident, m_now.other_resident_bytes);

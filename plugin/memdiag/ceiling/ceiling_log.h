@@ -86,7 +86,7 @@ class Log {
 @throws std::bad_alloc */
 std::string text_of_end(uint64_t limit_bytes, uint64_t grown_bytes,
                         size_t statements, bool with_transaction);
-/** What a statement gets that did not begin.
+/** The text of the error for a statement that waited in vain.
 @param of_value  it ran, and was to keep a large value in a variable or a
                  parameter
 @throws std::bad_alloc */

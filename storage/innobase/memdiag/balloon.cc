@@ -179,7 +179,8 @@ State state() {
 
 namespace {
 
-/** Of all instances; 0 unless the balloon works. */
+/** Adds the frames of all instances. @return 0 while the balloon does nothing
+ */
 uint64_t bytes_of_all(uint64_t (*frames_of)(const buf_pool_t *)) {
   if (state() != State::works) return 0;
   uint64_t frames = 0;

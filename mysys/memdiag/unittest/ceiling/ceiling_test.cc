@@ -124,6 +124,13 @@ class Ceiling : public testing::Test {
     EXPECT_EQ(Level::yellow, account.level());
     on_event(true, 2 * mb, 0);
   }
+  /** So does that of another thread, once it has the lane. */
+  static void begin_with_large_block(std::atomic<bool> *passed) {
+    begin(0);
+    on_event(true, 0, 0);
+    on_event(true, 2 * mb, 0);
+    *passed = true;
+  }
 };
 
 TEST_F(Ceiling, what_is_left_is_less_what_was_charged_and_promised) {
@@ -1070,10 +1077,7 @@ TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
   take_lane();
   std::atomic<bool> passed{false};
   std::thread other([&passed] {
-    begin(0);
-    on_event(true, 0, 0);
-    on_event(true, 2 * mb, 0);
-    passed = true;
+    begin_with_large_block(&passed);
     (void)end();
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -1096,10 +1100,7 @@ TEST_F(Ceiling, one_that_takes_nothing_for_long_loses_the_lane) {
   on_event(true, 2 * mb + 100'000, 0);
   std::atomic<bool> passed{false};
   std::thread other([&passed] {
-    begin(0);
-    on_event(true, 0, 0);
-    on_event(true, 2 * mb, 0);
-    passed = true;
+    begin_with_large_block(&passed);
     on_event(true, 4 * mb, 0);
     (void)end();
   });

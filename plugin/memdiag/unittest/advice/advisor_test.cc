@@ -1592,8 +1592,8 @@ TEST(Advisor, RowLocksAreInTheBufferPool) {
   EXPECT_TRUE(findings(all).empty());
 }
 
-/** The end of a session rolls back what it has changed, and the end of the one
-that reads the advice leaves nobody to act on it. */
+/** KILL rolls back what a session has changed. A session that reads the advice
+cannot end itself and go on. */
 TEST(Advisor, WhatKillDoesBesidesIsSaid) {
   using memdiag::advisor::Session;
   const auto found = [](std::string_view holder, auto change) {
