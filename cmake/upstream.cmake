@@ -107,7 +107,7 @@ elseif(MEMDIAG_PROFILE STREQUAL use)
   set(MEMDIAG_LAUNCHER "")
 endif()
 upstream_option(CMAKE_C_FLAGS "${hardening}${profile}")
-upstream_option(CMAKE_CXX_FLAGS "${hardening}${profile}")
+upstream_option(CMAKE_CXX_FLAGS "${hardening}${profile} ${MEMDIAG_COLLECT_LATE}")
 upstream_option(BISON_NO_LINE_OPT --file-prefix-map=${CMAKE_BINARY_DIR}=.)
 set(link_flags "-Wl,-z,relro,-z,now")
 
