@@ -30,8 +30,11 @@ function(memdiag_precompile_upstream)
   # The header of the skipped file has no include guard.
   memdiag_precompile(sql_main HEADERS ${sql_headers}
     SKIP engine_combination_tracker.cc)
-  foreach(target sql_dd binlog rpl_replica mysql_server_component_services)
+  foreach(target sql_dd mysql_server_component_services)
     memdiag_precompile(${target} HEADERS ${sql_headers})
+  endforeach()
+  foreach(target binlog rpl_replica) # they have sql_dd's options
+    target_precompile_headers(${target} REUSE_FROM sql_dd)
   endforeach()
   memdiag_precompile(perfschema HEADERS
     <sql/sql_class.h> <sql/field.h> <sql/table.h>
