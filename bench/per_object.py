@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The memory of one more connection, first query, prepared statement, cached procedure, open table and open partition.
+And that of a server that has just started, with default settings.
 
 README.md explains the figures.
 """
@@ -26,6 +27,9 @@ STILL_KB = 128  # at rest, RSS changes by less than this
 STILL_SECONDS = 2.0
 PATIENCE_SECONDS = 20.0
 SHOWN_KIB = 0.2  # the report leaves smaller parts out
+START = "start_kb"  # beside the kinds of objects in a run
+START_SECONDS = 5.0  # after the server is ready
+START_GOAL_MB = 96.0
 _UNKNOWN_TABLE = 1109
 
 
@@ -110,6 +114,12 @@ def round_of(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """One round: a fresh server of each arm for each kind. The arms follow each other directly."""
     measured: dict[str, dict[str, Any]] = {arm.name: {} for arm in arms}
+    for arm in arms:
+        with prepared.copy(template, arm) as folder, arm.server(folder, ()) as server:
+            server.start()
+            time.sleep(START_SECONDS)
+            measured[arm.name][START] = server.rss_kb()
+        say(f"{arm.name}: {measured[arm.name][START] * 1024 / 1e6:.1f} MB after the start")
     for number, kind in enumerate(kinds):
         for arm in arm_list.rotated(arms, number):
             with prepared.copy(template, arm) as folder, arm.server(folder, objects.OPTIONS) as server:
@@ -138,7 +148,12 @@ def parts(runs: Sequence[dict[str, Any]], kind: str) -> dict[str, float]:
 
 def render(raw: dict[str, Any]) -> str:
     runs = {arm: done for arm, done in raw["runs"].items() if done}
-    rows, targets, details = [], [], []
+    rows, starts, targets, details = [], [], [], []
+    for arm, done in runs.items():
+        at_start = [run[START] * 1024 / 1e6 for run in done]
+        starts.append([arm, *(f"{of(at_start):.1f}" for of in (report.median, min, max))])
+        if arm == "dev":
+            targets.append(report.target("RSS of a fresh server, MB", report.median(at_start), "<=", START_GOAL_MB))
     for kind in raw["settings"]["kinds"]:
         medians = {}
         for arm, done in runs.items():
@@ -164,6 +179,8 @@ def render(raw: dict[str, Any]) -> str:
         "# What one more costs in RSS\n",
         f"Slopes over {objects.STEPS + 1} counts, medians of {raw['settings']['rounds']} rounds.\n",
         report.table(head, rows),
+        f"\nRSS in MB {START_SECONDS:.0f} seconds after the start, with default settings:\n",
+        report.table(["server", "RSS", "lowest", "highest"], starts),
     ]
     if targets:
         blocks += ["\n## Targets\n", report.target_table(targets)]
@@ -197,7 +214,7 @@ def main() -> int:
         },
         prepare=objects.template,
         measure=lambda arms, folder: round_of(arms, folder, kinds),
-        brief=lambda run: ", ".join(f"{kind} {line(readings).slope:.1f} KiB" for kind, readings in run.items()),
+        brief=lambda run: ", ".join(f"{kind.name} {line(run[kind.name]).slope:.1f} KiB" for kind in kinds),
         render=render,
         seconds_each=30 * len(kinds),
     )

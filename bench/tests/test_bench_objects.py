@@ -25,7 +25,10 @@ def rendered(**runs: list[dict]) -> str:
             "runs": {name.replace("_", "-"): found for name, found in runs.items()},
             "machine": {},
             "arms": {},
-            "settings": {"rounds": 1, "kinds": list(next(iter(runs.values()))[0])},
+            "settings": {
+                "rounds": 1,
+                "kinds": [kind for kind in next(iter(runs.values()))[0] if kind != per_object.START],
+            },
         }
     )
 
@@ -103,8 +106,15 @@ class Ledger(unittest.TestCase):
 class Report(unittest.TestCase):
     def test_medians_targets_and_parts(self) -> None:
         text = rendered(
-            dev=[{IDLE: readings(140, 12), TABLE: readings(61)}], debian=[{IDLE: readings(490), TABLE: readings(100)}]
+            dev=[
+                {IDLE: readings(140, 12), TABLE: readings(61), per_object.START: 100_000},
+                {IDLE: readings(140, 12), TABLE: readings(61), per_object.START: 90_000},
+            ],
+            debian=[{IDLE: readings(490), TABLE: readings(100), per_object.START: 500_000}],
         )
+        self.assertRegex(text, r"dev +\| +97.3 \| +92.2 \| +102.4 ")
+        self.assertRegex(text, r"debian +\| +512.0 ")
+        self.assertRegex(text, r"RSS of a fresh server, MB +\| +97.280 .*\| NOT MET")
         self.assertRegex(text, r"idle connection, dev +\| +140.0 \| +0.0 ")
         self.assertRegex(text, r"idle connection, debian +\| +490.0 ")
         self.assertRegex(text, r"one more idle connection +\| +140.000 .*\| +met")
@@ -112,7 +122,7 @@ class Report(unittest.TestCase):
         self.assertRegex(text, r"idle connection, dev: pool session +\| +12.0")
 
     def test_without_our_server_there_are_no_targets(self) -> None:
-        text = rendered(debian=[{IDLE: readings(490)}])
+        text = rendered(debian=[{IDLE: readings(490), per_object.START: 500_000}])
         self.assertNotIn("Targets", text)
         self.assertNotIn("MEMDIAG_LEDGER", text)
 
