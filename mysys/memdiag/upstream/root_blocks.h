@@ -38,7 +38,8 @@ namespace memdiag::root_blocks {
 
 /** In front of a block's contents: my_malloc()'s header, the root's own. */
 constexpr size_t headers = 32 + 16;
-/** A larger block costs no less time. */
+/** A larger block costs no less time. One of query_alloc_block_size, which may
+be gigabytes, would have to wait for room below the ceiling. */
 constexpr size_t largest = size_t{1} << 20;
 /** A kept root that began with larger blocks goes on with such ones. */
 constexpr size_t kept_least = 4096 - headers;
@@ -85,6 +86,7 @@ of 10,240.
 @param limit  the root's */
 inline size_t room(uint32_t key, size_t limit, size_t wanted, size_t least) {
   if (has_stock_sizes(key, limit) || ends_are_watched) return wanted;
+  wanted = std::min(wanted, std::max(least, largest));
   const size_t reduced = wanted < 4096 ? wanted : wanted - headers;
   return filled(std::max({reduced, least, size_t{64}}) + headers) - headers;
 }
@@ -154,7 +156,7 @@ inline void adjust(size_t *size, size_t first, uint32_t key, size_t has,
       *size = has < expected.bytes ? size_towards(expected.bytes - has)
                                    : std::max(has / 16, beyond_least);
   }
-  *size = std::min(*size, std::max(first, largest));
+  *size = std::min(*size, largest);
 }
 
 }  // namespace memdiag::root_blocks

@@ -54,8 +54,15 @@ FRESH_TEST(RootBlocks, OfAStatementGrowByHalfUpToAMegabyte) {
   EXPECT_EQ(8192u, blocks[0]);
   EXPECT_EQ(12288u, blocks[1]);
   EXPECT_EQ(1u << 20, blocks.back());
-  // A larger block that its owner wants from the beginning stays as it is.
-  EXPECT_EQ(3u << 20, blocks_of(7, 3 << 20, 8 << 20, no_limit).back());
+}
+
+/** query_alloc_block_size is up to 4 GB. The ceiling would wait for room for
+all of it, and hardly any of it is touched. */
+FRESH_TEST(RootBlocks, AreNoLargerThanAMegabyteUnlessOneAllocationIs) {
+  ASSERT_EQ(7u, memdiag_note_instrument("sql", "THD::main_mem_root", 7));
+  for (const size_t block : blocks_of(7, UINT32_MAX, 8 << 20, no_limit))
+    EXPECT_EQ(1u << 20, block);
+  EXPECT_LE(3u << 20, root_blocks::room(7, no_limit, 3 << 20, 3 << 20));
 }
 
 FRESH_TEST(RootBlocks, OfWhatIsKeptAreAQuarterOfIt) {
