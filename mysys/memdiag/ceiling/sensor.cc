@@ -44,6 +44,14 @@ Refusal refusal_of(Pool pool, bool watched) {
              : Refusal::never;
 }
 
+/** A buffer of a setting's size, such as binlog_cache_size, of which most may
+never be touched. It is not worth a wait. */
+bool may_be_smaller(pools::Account account_of_block) {
+  return account_of_block != 0 &&
+         account_of_block ==
+             pools::account_of_buffers.load(std::memory_order_relaxed);
+}
+
 void look() {
   read_if_due();
   if (account.level() <= Level::green) return;
@@ -154,7 +162,7 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
     self->owes = true;
 }
 
-bool on_ask(Pool pool, size_t size) {
+bool on_ask(Pool pool, size_t size, pools::Account account_of_block) {
   Thread *const self = &thread;
   if (self->busy) return true;
   self->in_pool = true;
@@ -184,6 +192,20 @@ bool on_ask(Pool pool, size_t size) {
   self->asked_bytes = bytes;
   self->asked_without |= !self->in_statement;
   look();
+  const auto forget = [self] {
+    drop_coming(self);
+    settle(self);
+    self->asked_bytes = 0;
+  };
+  // look() may have been the first to see that memory is short.
+  const auto is_short = [pool] {
+    return asking.load(std::memory_order_relaxed) != 0 && waits_for(pool) &&
+           account.level() == Level::red;
+  };
+  if (watched && may_be_smaller(account_of_block) && is_short()) {
+    forget();
+    return false;
+  }
   const bool keeps =
       pool == Pool::session && ask_owner(&Owner::keeps_value, false);
   if (!self->in_statement && !keeps && waits_for(pool)) {
@@ -202,15 +224,10 @@ bool on_ask(Pool pool, size_t size) {
         {.refusal = keeps ? Refusal::after_the_wait : refusal_of(pool, watched),
          .raise = true});
   };
-  // look() may have been the first to see that memory is short.
-  const bool may_have = asking.load(std::memory_order_relaxed) == 0 ||
-                        !waits_for(pool) || account.level() != Level::red ||
-                        !is_refused();
+  const bool may_have = !is_short() || !is_refused();
   if (!may_have) {
     self->value_in_vain |= keeps;
-    drop_coming(self);
-    settle(self);
-    self->asked_bytes = 0;
+    forget();
     tell_owner(&Owner::refused);
   }
   (void)ends_at_once(self);

@@ -101,7 +101,7 @@ void before_connection();
 
 /** @name What jemalloc and the pools call; for tests @{ */
 void on_event(bool by_allocation, uint64_t allocated, uint64_t freed);
-bool on_ask(Pool pool, size_t size);
+bool on_ask(Pool pool, size_t size, pools::Account account = 0);
 void on_allocated(const void *block, size_t size);
 void on_freed(const void *block);
 /** @} */

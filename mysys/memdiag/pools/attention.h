@@ -51,11 +51,15 @@ extern constinit thread_local Request request_of_thread;
 are few, and much of them may be untouched for long. */
 constexpr size_t watched_size = 1 << 20;
 
+/** Of the buffers of upstream's IO_CACHE. Where there is no memory for one, it
+asks for one that is a quarter smaller, down to 8 KB. 0: not known. */
+inline constinit std::atomic<Account> account_of_buffers{0};
+
 struct Watcher {
   /** Called by allocate() before it takes a shard or a flag of an arena, so it
   may sleep: for watched blocks, and for all while Attention::ceiling is set.
   @return false: the caller gets no block */
-  bool (*ask)(Pool pool, size_t size);
+  bool (*ask)(Pool pool, size_t size, Account account);
   /** A watched block was allocated. */
   void (*allocated)(const void *block, size_t size);
   /** A watched block is about to be freed. */

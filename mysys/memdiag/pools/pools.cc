@@ -282,9 +282,9 @@ template <int sign>
 }
 
 /** Asks the watcher. */
-bool may_have(Pool pool, size_t size) {
+bool may_have(Pool pool, size_t size, Account account) {
   const Watcher *const watch = watcher();
-  if (watch == nullptr || watch->ask(pool, size)) return true;
+  if (watch == nullptr || watch->ask(pool, size, account)) return true;
   errno = ENOMEM;
   return false;
 }
@@ -298,7 +298,7 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   if (const uint32_t attention = pools::attention(); attention != 0)
       [[unlikely]] {
     if (is_set(attention, Attention::ceiling) && size < watched_size &&
-        !may_have(pool, size))
+        !may_have(pool, size, account))
       return nullptr;
     if (is_set(attention, Attention::profiler))
       request_of_thread = {pool, account};
@@ -325,7 +325,7 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
       return block;
     }
   }
-  if (size >= watched_size && !may_have(pool, size)) [[unlikely]]
+  if (size >= watched_size && !may_have(pool, size, account)) [[unlikely]]
     return nullptr;
   void *block = allocate_uncached(pool, own, size, zero);
   if (block != nullptr)

@@ -14,6 +14,7 @@
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
+#include "mysys/memdiag/pools/attention.h"
 #include "mysys/memdiag/pools/lists.h"
 #include "mysys/memdiag/upstream/root_blocks.h"
 
@@ -317,6 +318,8 @@ uint32_t note_instrument(const char *category, const char *name,
     set_tags(all, i);
     if (full == root_blocks::limited_later)
       root_blocks::key_limited_later = known;
+    if (full == "memory/mysys/IO_CACHE" && place_count + i < max_routes)
+      pools::account_of_buffers = static_cast<uint16_t>(place_count + i);
     // The command line has been read when engines begin.
     if (strcmp(category, "innodb") == 0) set_tags_without_key(all);
     return known;

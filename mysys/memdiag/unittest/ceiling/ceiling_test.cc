@@ -578,6 +578,29 @@ TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
   EXPECT_TRUE(on_ask(Pool::innodb, 17 * mb));
 }
 
+/** As that of a binary-log cache of a gigabyte: the statement would wait for
+room that it never touches, and be told to end. */
+TEST_F(Ceiling, a_buffer_that_may_be_smaller_is_not_waited_for) {
+  static unsigned errors;
+  errors = 0;
+  static constexpr Owner owner{.refused = [] { ++errors; }};
+  constexpr pools::Account buffers = 7;
+  pools::account_of_buffers = buffers;
+  begin_statement(&owner);
+  let_threads_wait(true);
+  const uint64_t waits = counters.waits;
+  EXPECT_TRUE(on_ask(Pool::session, 100 * mb, buffers)) << "it fits";
+  EXPECT_EQ(100 * mb, account.promised_bytes());
+  EXPECT_FALSE(on_ask(Pool::session, 190 * mb, buffers));
+  EXPECT_EQ(0, account.promised_bytes());
+  EXPECT_EQ(0u, errors);
+  EXPECT_EQ(waits, counters.waits);
+  const Giver giver(longest_large_ask_us, false);
+  EXPECT_TRUE(on_ask(Pool::session, 190 * mb, buffers + 1));
+  EXPECT_EQ(waits + 1, counters.waits);
+  pools::account_of_buffers = 0;
+}
+
 /** The variable of a session stays when its statement has ended. */
 TEST_F(Ceiling, an_executed_statement_that_is_to_end_gets_no_block_that_stays) {
   static bool executes;

@@ -889,7 +889,7 @@ class WatchedBlocks : public testing::Test {
  protected:
   WatchedBlocks() {
     static constexpr pools::Watcher watcher{
-        [](Pool asking, size_t size) {
+        [](Pool asking, size_t size, pools::Account) {
           watched.asked.emplace_back(asking, size);
           return watched.may_have;
         },

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "mysys/memdiag/pools/attention.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "mysys/memdiag/upstream/bytes.h"
 
@@ -58,6 +59,14 @@ FRESH_TEST(Routes, PerformanceSchemasKeysAreTaken) {
   EXPECT_EQ(9u, note("sql", "THD::main_mem_root", 9));
   EXPECT_EQ(count, routes::all().size());
   EXPECT_EQ(Pool::statement, pool_of(tag_of_key(9)));
+}
+
+FRESH_TEST(Routes, BuffersThatMayBeSmallerAreKnown) {
+  EXPECT_EQ(0u, pools::account_of_buffers);
+  (void)note("mysys", "IO_CACHE", 7);
+  EXPECT_EQ(memdiag::route_of(tag_of_key(7)), pools::account_of_buffers);
+  (void)note("sql", "THD::main_mem_root", 8);
+  EXPECT_EQ(memdiag::route_of(tag_of_key(7)), pools::account_of_buffers);
 }
 
 FRESH_TEST(Routes, OwnKeysWherePerformanceSchemaGivesNone) {
