@@ -61,6 +61,7 @@ struct Expectation {
 };
 
 Expectation expectation_of(State *self, const Running &running) {
+  if (running.takes_little) return {0, true};
   const uint64_t hash = running.hash;
   const std::optional<int64_t> peak = peaks.peak_bytes(hash);
   const THD *const thd = running.thd;
@@ -361,7 +362,8 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
     return false;
   }
   running->may_end = exempt::may_end(thd->lex->sql_command);
-  running->may_keep = exempt::may_keep(thd);
+  running->takes_little = exempt::takes_little(thd);
+  running->may_keep = exempt::may_keep(thd, running->takes_little);
   Expectation expected = expectation_of(&self, *running);
   if (!began_early && !has_room_at_once(&self, *running, expected) &&
       queue(&self, &mine, &expected)) {

@@ -79,8 +79,8 @@ bool is_large() {
     running->may_end = !runs || exempt::may_end(mine.command);
     // The parser has not filled the LEX. The statement may be a PREPARE, and
     // the session keeps the memory of that.
-    running->may_keep =
-        !runs || thd->lex->sql_command != mine.command || exempt::may_keep(thd);
+    running->may_keep = !runs || thd->lex->sql_command != mine.command ||
+                        exempt::may_keep(thd, false);
     running->taker = begin_late(!runs);
     running->passed_gate.store(runs);
     mine.copies_text =

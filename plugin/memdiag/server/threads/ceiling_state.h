@@ -49,6 +49,8 @@ struct Running {
   bool may_end{false};
   /** Its session may keep what it takes; see exempt::may_keep(). */
   bool may_keep{false};
+  /** See exempt::takes_little(). */
+  bool takes_little{false};
   /** It began as a small one, and nothing is known of its digest. */
   bool guessed{false};
   /** Of those in the list; see Candidate. */

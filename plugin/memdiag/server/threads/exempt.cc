@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <string_view>
+#include <string>
 
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/sql_security_ctx.h"
+#include "sql/item.h"
+#include "sql/item_func.h"
 #include "sql/mdl.h"
 #include "sql/mysqld.h"
 #include "sql/protocol_classic.h"
@@ -65,25 +67,47 @@ bool is_of_no_client(THD *thd) {
          thd->get_protocol_classic()->get_vio() == nullptr;
 }
 
-/** As rpl_replica.cc, the plugin of semisynchronous replication and mysqlbinlog
-set them. */
-constexpr std::string_view variables_of_replicas[] = {
-    "SET @master_", "SET @source_", "SET @slave_", "SET @replica_",
-    "SET @rpl_semi_sync_"};
+/** Connectors ask for a dozen of system variables at once. */
+constexpr size_t longest_text = 4096;
+constexpr size_t longest_value = 256;
 
-/** Without parentheses, the values are as short as the text. */
-bool introduces_replica(THD *thd) {
-  constexpr size_t longest = 256;
-  const LEX_CSTRING query = thd->query();
-  if (query.str == nullptr || query.length > longest) return false;
-  const std::string_view text{query.str, query.length};
-  return text.find('(') == std::string_view::npos &&
-         std::any_of(std::begin(variables_of_replicas),
-                     std::end(variables_of_replicas),
-                     [text](std::string_view beginning) {
-                       return text.starts_with(beginning);
-                     }) &&
-         thd->security_context()->check_access(REPL_SLAVE_ACL);
+/** The calling thread's session has it, and alone changes its variables. */
+bool is_short(const THD &thd, const Item_func_get_user_var &variable) {
+  const auto found = thd.user_vars.find(
+      std::string(variable.name.ptr(), variable.name.length()));
+  return found == thd.user_vars.end() ||
+         found->second->length() <= longest_value;
+}
+
+/** The item's value is as short as the text of the statement, or as a system
+variable. */
+bool is_short(const THD &thd, const Item &item) {
+  switch (item.type()) {
+    case Item::STRING_ITEM:
+    case Item::INT_ITEM:
+    case Item::DECIMAL_ITEM:
+    case Item::REAL_ITEM:
+    case Item::NULL_ITEM:
+    case Item::HEX_BIN_ITEM:
+      return true;
+    case Item::FUNC_ITEM:
+      break;
+    default:
+      return false;
+  }
+  const auto &function = down_cast<const Item_func &>(item);
+  switch (function.functype()) {
+    case Item_func::GSYSVAR_FUNC:
+    case Item_func::SUSERVAR_FUNC:
+      return true;
+    case Item_func::GUSERVAR_FUNC:
+      return is_short(thd, down_cast<const Item_func_get_user_var &>(item));
+    case Item_func::FUNC_SP:
+    case Item_func::UDF_FUNC:
+      return false;
+    default:
+      return function.argument_count() == 0;
+  }
 }
 
 }  // namespace
@@ -164,7 +188,20 @@ bool may_end(enum_sql_command command) {
   }
 }
 
-bool may_keep(THD *thd) {
+bool takes_little(THD *thd) {
+  const LEX &lex = *thd->lex;
+  if ((lex.sql_command != SQLCOM_SELECT &&
+       lex.sql_command != SQLCOM_SET_OPTION) ||
+      lex.query_tables != nullptr || thd->query().length > longest_text ||
+      !thd->stmt_arena->is_regular())
+    return false;
+  for (const Item *item = thd->item_list(); item != nullptr;
+       item = item->next_free)
+    if (!is_short(*thd, *item)) return false;
+  return true;
+}
+
+bool may_keep(THD *thd, bool takes_little) {
   const LEX &lex = *thd->lex;
   switch (lex.sql_command) {
     case SQLCOM_SELECT:  // with :=, or INTO a variable
@@ -176,7 +213,8 @@ bool may_keep(THD *thd) {
                            return dynamic_cast<const set_var_user *>(&each) !=
                                   nullptr;
                          }) &&
-             !introduces_replica(thd);
+             !(takes_little &&
+               thd->security_context()->check_access(REPL_SLAVE_ACL));
     case SQLCOM_PREPARE:
     case SQLCOM_INSERT:
     case SQLCOM_INSERT_SELECT:

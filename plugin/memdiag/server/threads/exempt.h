@@ -39,11 +39,20 @@ bool holds_what_others_wait_for(THD *thd);
 DDL, which is immune to KILL where it must be. */
 bool may_end(enum_sql_command command);
 
+/** The statement is a short SELECT or SET without a table, of nothing but
+constants, system variables, short variables of the session, and functions of
+the server without arguments. By such ones, a
+replica learns what the source can do, and says what it can do itself; and so
+does any client when it connects. At an error, the replica's I/O thread would
+stop for good. The parsed items tell, and not the text, because other receivers
+of the binary log write it otherwise. */
+bool takes_little(THD *thd);
+
 /** What the statement takes may stay when it has ended: a variable of the
 session, a prepared statement, rows of a table in memory. But not the few bytes
-by which a replica tells the source what it can do: at an error, its I/O thread
-would stop for good. */
-bool may_keep(THD *thd);
+of a SET that takes little, in a session that may be a replica's. Allocates
+nothing. */
+bool may_keep(THD *thd, bool takes_little);
 
 }  // namespace memdiag::exempt
 
