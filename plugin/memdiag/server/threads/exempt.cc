@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 #include <string>
+#include <string_view>
 
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/sql_security_ctx.h"
@@ -58,6 +59,14 @@ bool reads_only_tables_of_server(const LEX &lex) {
        table = table->next_global)
     if (!is_of_server(*table)) return false;
   return true;
+}
+
+/** A plugin runs statements for the server: group replication clones, the X
+plugin authenticates. No client can be this user, whose account is locked. */
+bool is_of_plugin(const THD &thd) {
+  const LEX_CSTRING user = thd.m_main_security_ctx.user();
+  return user.str != nullptr &&
+         std::string_view(user.str, user.length) == "mysql.session";
 }
 
 /** A statement of init_connect has no client yet. An error would end the
@@ -145,7 +154,8 @@ bool ends_something(enum_sql_command command) {
 }
 
 bool is_of_system(const THD *thd) {
-  return thd->system_thread != NON_SYSTEM_THREAD || thd->slave_thread;
+  return thd->system_thread != NON_SYSTEM_THREAD || thd->slave_thread ||
+         is_of_plugin(*thd);
 }
 
 bool is_exempt(THD *thd) {

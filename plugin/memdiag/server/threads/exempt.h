@@ -24,7 +24,8 @@ and KILL. Cheap. */
 bool is_exempt(THD *thd);
 /** The command gives something back, or asks again. Part of is_exempt(). */
 bool ends_something(enum_sql_command command);
-/** Replication runs the thread, or the server runs it for itself. */
+/** Replication runs the thread, or the server or a plugin runs it for itself.
+ */
 bool is_of_system(const THD *thd);
 /** An administrator looks at the server: the statement is a SHOW, or a SELECT
 from nothing but the server's own schemas. May take a lock of the privileges'
