@@ -64,6 +64,12 @@ class Account {
     m_expected.fetch_add(bytes, std::memory_order_relaxed);
   }
 
+  /** A thread waits for so much more, of which nothing is promised meanwhile:
+  others go on. */
+  void ask(int64_t bytes) {
+    m_asked.fetch_add(bytes, std::memory_order_relaxed);
+  }
+
   int64_t left_bytes() const;
   /** Far above the plenty: the giver's own readings are enough. */
   bool has_much_left() const {
@@ -90,6 +96,9 @@ class Account {
   int64_t expected_bytes() const {
     return m_expected.load(std::memory_order_relaxed);
   }
+  int64_t asked_bytes() const {
+    return m_asked.load(std::memory_order_relaxed);
+  }
   /** For tests: the kernel counts so much; negative: ask it. */
   void pretend_for_test(int64_t kept_bytes) { m_pretended.store(kept_bytes); }
   uint64_t readings() const {
@@ -112,6 +121,7 @@ class Account {
   std::atomic<int64_t> m_churned{0};
   std::atomic<int64_t> m_promised{0};
   std::atomic<int64_t> m_expected{0};
+  std::atomic<int64_t> m_asked{0};
 };
 
 }  // namespace memdiag::ceiling

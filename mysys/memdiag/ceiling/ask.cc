@@ -35,18 +35,19 @@ Answer answer(const Account &account, Tokens *tokens, Asked *asked,
   }
   const uint32_t halvings = std::min(asked->went_on, most_halvings);
   const int64_t reserve = account.marks().reserve_bytes;
+  const bool is_deadly =
+      asked->bytes > reserve && account.left_bytes() < -reserve;
   const uint64_t longest_us =
-      asked->bytes > reserve && account.left_bytes() < -reserve
-          ? longest_large_ask_us
-          : longest_ask_us >> halvings;
+      is_deadly ? longest_large_ask_us : longest_ask_us >> halvings;
   const bool long_ago = now_us - asked->began_us >= longest_us;
   const bool many_rounds =
       rounds - asked->began_rounds >= longest_ask_rounds >> halvings;
   const bool no_rounds = now_us - asked->seen_us >= longest_us;
   if (!(long_ago && many_rounds) && !no_rounds) return Answer::wait;
-  return refusal == Refusal::after_the_wait && account.left_bytes() < 0
-             ? Answer::refuse
-             : Answer::went_on;
+  if (refusal == Refusal::after_the_wait && account.left_bytes() < 0)
+    return Answer::refuse;
+  return is_deadly && refusal != Refusal::never ? Answer::refuse
+                                                : Answer::went_on;
 }
 
 }  // namespace memdiag::ceiling

@@ -48,7 +48,8 @@ when no round ends for this time: the giver may wait for a mutex that the
 waiting thread holds. */
 constexpr uint64_t longest_ask_us = 5'000'000;
 /** The wait for a block that is larger than the reserve, and does not fit into
-another one beyond the target: to go on would end the server. */
+another one beyond the target: to go on would end the server. Then it is
+refused, if a pool may refuse it. */
 constexpr uint64_t longest_large_ask_us = 50'000'000;
 constexpr uint64_t longest_ask_rounds = 100;
 
@@ -68,7 +69,7 @@ struct Asked {
 };
 
 /** When a pool may refuse a statement a block. The statement was told to end,
-but for after_the_wait. */
+but for after_the_wait and longest_large_ask_us. */
 enum class Refusal : uint8_t {
   never,
   /** If it is larger than the reserve. */

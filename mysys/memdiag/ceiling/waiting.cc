@@ -76,7 +76,7 @@ void wait_for_round(uint64_t seen_rounds, int64_t bytes) {
 /** The giver sees it. */
 void waits(Thread *self, int64_t for_bytes, bool in_malloc) {
   Taker &taker = self->taker;
-  taker.asks_bytes.store(for_bytes, std::memory_order_relaxed);
+  account.ask(for_bytes - taker.asks_bytes.exchange(for_bytes));
   taker.waits_in_malloc.store(in_malloc, std::memory_order_relaxed);
   taker.waits.store(true, std::memory_order_relaxed);
 }
@@ -85,7 +85,7 @@ void waits_no_more(Thread *self) {
   Taker &taker = self->taker;
   taker.waits.store(false, std::memory_order_relaxed);
   taker.waits_in_malloc.store(false, std::memory_order_relaxed);
-  taker.asks_bytes.store(0, std::memory_order_relaxed);
+  account.ask(-taker.asks_bytes.exchange(0));
 }
 
 /** There is no room.
@@ -179,6 +179,8 @@ bool wait(Thread *self, int64_t bytes, May may) {
       break;
     tell_large(self);
     waits(self, bytes, !may.raise);
+    // Its last round may have seen plenty.
+    if (now_us == began_us) tell_owner(&Owner::call_giver);
     wait_for_round(asked.seen_rounds, bytes);
     now_us = clock_us(CLOCK_MONOTONIC);
   }

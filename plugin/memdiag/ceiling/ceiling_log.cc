@@ -59,11 +59,13 @@ std::string text_of_end(uint64_t limit_bytes, uint64_t grown_bytes,
          "it smaller";
 }
 
-std::string text_of_refusal(uint64_t waited_us, bool of_value) {
+std::string text_of_refusal(uint64_t waited_us, Refused what) {
+  constexpr const char *refused[] = {
+      "statement did not begin", "session does not keep the value",
+      "statement did not get a block that is larger than all that is free"};
   return "No memory was free for " + std::to_string(waited_us / 1000) +
          " ms (memdiag_memory_target), and the " +
-         (of_value ? "session does not keep the value"
-                   : "statement did not begin") +
+         refused[static_cast<size_t>(what)] +
          ". The connection and the server go on. Run the statement again later";
 }
 

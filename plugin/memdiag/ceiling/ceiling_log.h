@@ -86,11 +86,15 @@ class Log {
 @throws std::bad_alloc */
 std::string text_of_end(uint64_t limit_bytes, uint64_t grown_bytes,
                         size_t statements, bool with_transaction);
-/** The text of the error for a statement that waited in vain.
-@param of_value  it ran, and was to keep a large value in a variable or a
-                 parameter
-@throws std::bad_alloc */
-std::string text_of_refusal(uint64_t waited_us, bool of_value);
+enum class Refused : uint8_t {
+  statement,
+  /** To keep a large value in a variable or a parameter. */
+  value,
+  /** A block that is larger than what can be given back. */
+  block
+};
+/** The text of the error for what waited in vain. @throws std::bad_alloc */
+std::string text_of_refusal(uint64_t waited_us, Refused what);
 
 }  // namespace memdiag::ceiling
 

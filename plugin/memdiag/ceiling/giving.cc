@@ -92,7 +92,8 @@ Next Giving::next(const Situation &situation, uint64_t now_us) {
   if (situation.missing_bytes != 0)
     return {Step::give_back_missing, situation.missing_bytes};
   const int64_t plenty = situation.marks.plenty_bytes;
-  const int64_t missing = plenty + plenty / 4 - situation.left_bytes;
+  const int64_t missing =
+      plenty + plenty / 4 + situation.asked_bytes - situation.left_bytes;
   if (missing <= 0) {
     const Next credit = next_credit(situation);
     return credit.step != Step::none ? credit : next_return(situation, now_us);

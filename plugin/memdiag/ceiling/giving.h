@@ -76,6 +76,8 @@ struct Situation {
   bool stuck;
   /** Caches may be shrunk: the server neither starts nor shuts down. */
   bool caches;
+  /** Threads wait for so much. It is not in left_bytes. */
+  int64_t asked_bytes{0};
 };
 
 enum class Step : uint8_t {

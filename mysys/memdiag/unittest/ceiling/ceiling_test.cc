@@ -98,6 +98,7 @@ class Ceiling : public testing::Test {
     switch_off();
     EXPECT_EQ(0, account.promised_bytes());
     EXPECT_EQ(0, account.expected_bytes());
+    EXPECT_EQ(0, account.asked_bytes());
     EXPECT_EQ(0, tokens.taken_bytes());
     set_clock_for_test(nullptr);
   }
@@ -250,6 +251,46 @@ TEST_F(Ceiling, a_wait_for_more_than_the_limit_has_is_longer) {
   EXPECT_EQ(Answer::went_on, at(longest_large_ask_us));
   account.charge(-90 * mb);
   EXPECT_EQ(Answer::went_on, at(longest_ask_us)) << "it is less than a reserve";
+}
+
+/** The kernel would end the server. */
+TEST_F(Ceiling, a_block_beyond_the_limit_is_refused_after_its_wait) {
+  account.charge(300 * mb);
+  const auto after_wait = [](Refusal refusal, int64_t bytes) {
+    Asked asked{bytes, now_us, 0, 0, now_us};
+    return answer(account, &tokens, &asked, false, refusal,
+                  now_us + longest_large_ask_us, longest_ask_rounds);
+  };
+  EXPECT_EQ(Answer::refuse, after_wait(Refusal::too_large, 16 * mb + 1));
+  EXPECT_EQ(Answer::refuse, after_wait(Refusal::at_once, 16 * mb + 1));
+  EXPECT_EQ(Answer::went_on, after_wait(Refusal::never, 16 * mb + 1));
+  EXPECT_EQ(Answer::went_on, after_wait(Refusal::at_once, 16 * mb));
+  account.charge(-90 * mb);
+  EXPECT_EQ(Answer::went_on, after_wait(Refusal::at_once, 16 * mb + 1));
+}
+
+/** While a thread waits, what it waits for is not promised, so that others go
+on. The giver has to know of it even so. */
+TEST_F(Ceiling, what_waiting_threads_ask_for_is_known) {
+  static constexpr Owner owner{.is_executing = [] { return true; }};
+  begin_statement(&owner);
+  let_threads_wait(true);
+  std::atomic<bool> over{false};
+  std::thread giver([&over] {
+    while (account.asked_bytes() == 0) std::this_thread::yield();
+    EXPECT_EQ(300 * mb, account.asked_bytes());
+    while (account.level() != Level::green) std::this_thread::yield();
+    while (!over) {
+      now_us += longest_large_ask_us;
+      rounds.end_one();
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_FALSE(on_ask(Pool::session, 300 * mb));
+  over = true;
+  giver.join();
+  EXPECT_EQ(0, account.asked_bytes());
+  EXPECT_EQ(Level::green, account.level());
 }
 
 TEST_F(Ceiling, each_wait_without_room_makes_the_next_one_half_as_long) {

@@ -234,13 +234,39 @@ void kill_again(State *self) {
   }
 }
 
-bool all_wait(State *self) {
+/** Of the statements that run. */
+struct Waiting {
+  bool all;
+  /** The largest block that one of them waits for, if it may be told to end,
+  and its end would take the wish back. */
+  int64_t largest_bytes;
+};
+
+Waiting waiting(State *self) {
   MUTEX_LOCK(locked, &self->mutex);
-  bool all = self->running.count != 0;
+  Waiting found{self->running.count != 0, 0};
   for (const Running *each = self->running.first; each != nullptr;
-       each = each->next)
-    all = all && each->taker->waits.load(std::memory_order_relaxed);
-  return all;
+       each = each->next) {
+    const Taker &taker = *each->taker;
+    found.all = found.all && taker.waits.load(std::memory_order_relaxed);
+    if (each->may_end && !taker.told_to_end.load() &&
+        !taker.waits_in_malloc.load(std::memory_order_relaxed))
+      found.largest_bytes =
+          std::max(found.largest_bytes,
+                   taker.asks_bytes.load(std::memory_order_relaxed));
+  }
+  return found;
+}
+
+/** The level, as if the largest block had been had that nothing makes room for.
+While its thread waits, nothing of it is promised, and others go on. */
+Level level_with(int64_t largest_bytes) {
+  const Level level = account.level();
+  const int64_t reserve = account.marks().reserve_bytes;
+  return level != Level::unknown && largest_bytes > reserve &&
+                 account.left_bytes() - largest_bytes < -reserve
+             ? Level::red
+             : level;
 }
 
 /** The gate learns from running statements what others of their digests will
@@ -274,7 +300,11 @@ bool take_step(State *self, uint64_t now_us) {
     note_parked_total();
     note(done);
   }
-  Situation now{account.level(),
+  const int64_t asked_bytes = account.asked_bytes();
+  Waiting of{false, 0};
+  if (asked_bytes > 0 || account.level() == Level::red) of = waiting(self);
+  const Level level = level_with(of.largest_bytes);
+  Situation now{level,
                 account.left_bytes(),
                 account.marks(),
                 0,
@@ -282,10 +312,11 @@ bool take_step(State *self, uint64_t now_us) {
                 balloon::parked_bytes(),
                 balloon::missing_bytes(),
                 acts() ? free_frames_bytes() : 0,
-                account.level() == Level::red && all_wait(self),
-                caches};
+                level == Level::red && of.all,
+                caches,
+                asked_bytes};
   std::array<uint64_t, pool_count> unused{};
-  if (now.left_bytes < now.marks.plenty_bytes * 5 / 4)
+  if (now.left_bytes - asked_bytes < now.marks.plenty_bytes * 5 / 4)
     unused = unused_bytes(&now.unused_bytes);
   const Next next = self->giving.next(now, now_us);
   self->spills.store(acts() && self->giving.spills(),

@@ -199,7 +199,10 @@ void refused() {
     current_thd->send_kill_message();
   } else {
     counters.refused.fetch_add(1);
-    raise_refusal(longest_ask_us, true);
+    if (keeps_value())
+      raise_refusal(longest_ask_us, Refused::value);
+    else
+      raise_refusal(longest_large_ask_us, Refused::block);
   }
 }
 

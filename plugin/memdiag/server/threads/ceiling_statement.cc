@@ -70,10 +70,10 @@ void raise_end_once(THD *thd) {
   if (thd != nullptr && !mine.raises && !thd->is_error()) raise_end(&mine, thd);
 }
 
-void raise_refusal(uint64_t waited_us, bool of_value) {
+void raise_refusal(uint64_t waited_us, Refused what) {
   try {
     my_printf_error(ER_CAPACITY_EXCEEDED, "%s", MYF(0),
-                    text_of_refusal(waited_us, of_value).c_str());
+                    text_of_refusal(waited_us, what).c_str());
   } catch (const std::bad_alloc &) {
     my_error(ER_OUT_OF_RESOURCES, MYF(0));
   }

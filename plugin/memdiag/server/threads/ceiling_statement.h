@@ -64,7 +64,7 @@ bool is_told_to_end(const Running &running);
 @param thd  of the calling thread; nullptr: it has none */
 void raise_end_once(THD *thd);
 /** See text_of_refusal(). */
-void raise_refusal(uint64_t waited_us, bool of_value = false);
+void raise_refusal(uint64_t waited_us, Refused what = Refused::statement);
 
 /** The part of a digest by which the ceiling learns. 0: there is none. */
 uint64_t hash_of(const unsigned char *digest);

@@ -51,6 +51,17 @@ TEST(Giving, does_nothing_while_there_is_plenty_or_nothing_is_known) {
   EXPECT_EQ(Step::none, giving.next(unknown, second).step);
 }
 
+TEST(Giving, gives_what_a_thread_waits_for_although_there_is_plenty) {
+  Giving giving;
+  Situation now = left(200);
+  now.parkable_bytes = 500 * mb;
+  EXPECT_EQ(Step::none, giving.next(now, second).step);
+  now.asked_bytes = 121 * mb;
+  EXPECT_EQ(Step::park, giving.next(now, second).step);
+  now.asked_bytes = 120 * mb;
+  EXPECT_EQ(Step::none, giving.next(now, second).step);
+}
+
 TEST(Giving, goes_in_the_order_of_cost) {
   Giving giving;
   Situation now = left(10);
@@ -530,10 +541,11 @@ TEST(Ceiling_texts, say_what_happened_and_that_the_server_goes_on) {
     EXPECT_NE(text.npos, text.find(part)) << part;
   EXPECT_EQ(text.npos, text.find("transaction"));
   EXPECT_NE(text.npos, text_of_end(1, 1, 1, true).find("its transaction"));
-  const std::string refusal = text_of_refusal(10 * second, false);
+  const std::string refusal = text_of_refusal(10 * second, Refused::statement);
   EXPECT_NE(text.npos, refusal.find("10000 ms"));
   EXPECT_NE(text.npos, refusal.find("did not begin"));
-  EXPECT_EQ(text.npos, text_of_refusal(second, true).find("did not begin"));
+  EXPECT_EQ(text.npos,
+            text_of_refusal(second, Refused::value).find("did not begin"));
 }
 
 }  // namespace
