@@ -163,7 +163,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
         gauge('peak_bytes', 'Highest RSS since the server started.'),
         gauge('limit_bytes', "The lowest limit of the control group, or the machine's memory."),
         gauge('growth_bytes_per_second', 'Slope of a line through RSS of the last 15 minutes.'),
-        gauge('until_limit_seconds', 'Time until that line reaches the limit. Absent: not within a year.'),
+        gauge('until_limit_seconds', 'Time until that line reaches the limit, or has grown by all that other processes leave of it. Absent: not within a year.'),
       ],
       query: |||
         SELECT RSS_BYTES AS resident_bytes, RSS_PEAK_BYTES AS peak_bytes,

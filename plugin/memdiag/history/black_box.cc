@@ -49,7 +49,7 @@ Header this_build() {
     pools = fnv1a(
         {reinterpret_cast<const std::byte *>(spec.name), strlen(spec.name) + 1},
         pools);
-  return {{'m', 'e', 'm', 'd', 'i', 'a', 'g', '\n'}, 2, sizeof(Record), pools};
+  return {{'m', 'e', 'm', 'd', 'i', 'a', 'g', '\n'}, 3, sizeof(Record), pools};
 }
 
 uint64_t checksum_of(const Sample &sample) {

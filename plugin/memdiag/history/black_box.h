@@ -83,6 +83,8 @@ struct Sample {
   sessions::Digest rss_peak_digest;
   /** The control group's limit, or the machine's memory if that is less. */
   uint64_t limit_bytes;
+  /** The least that is left below a limit: other processes use a part of it. */
+  uint64_t room_bytes;
   /** As the columns of MEMDIAG_ALLOCATOR and MEMDIAG_POOLS. */
   uint64_t allocated_bytes;
   uint64_t active_bytes;

@@ -70,16 +70,21 @@ History_row row_of(const Sample &sample, const Sample &minute_before) {
   return row;
 }
 
-void add_trend(const std::optional<Trend> &trend, History_row *row) {
+/** @param room  of the sample */
+void add_trend(const std::optional<Trend> &trend, uint64_t room,
+               History_row *row) {
   if (!trend) return;
   row->trend_bytes_per_second = trend->bytes_per_second;
   row->trend_r2 = trend->r2;
-  if (!row->limit_bytes) return;
   // More than a year is as good as never.
   constexpr double most = 365 * 86400;
-  if (const auto seconds = seconds_until(*trend, *row->limit_bytes);
-      seconds && *seconds < most)
-    row->seconds_until_limit = static_cast<uint64_t>(*seconds);
+  double seconds = most;
+  if (row->limit_bytes)
+    seconds = seconds_until(*trend, *row->limit_bytes).value_or(most);
+  if (room != unknown && trend->bytes_per_second > 0)
+    seconds =
+        std::min(seconds, static_cast<double>(room) / trend->bytes_per_second);
+  if (seconds < most) row->seconds_until_limit = static_cast<uint64_t>(seconds);
 }
 
 /** Calls visit(run number, samples) for each run, the oldest first, until it
@@ -145,7 +150,8 @@ void history_rows(Samples run, const Take_row<History_row> &take) {
       if (&*oldest == &sample) break;
       if (is_known(*oldest)) window.remove(oldest->time_us, oldest->rss_bytes);
     }
-    if (is_known(sample)) add_trend(window.line(oldest->time_us), &row);
+    if (is_known(sample))
+      add_trend(window.line(oldest->time_us), sample.room_bytes, &row);
     if (!take(row)) return;
   }
 }

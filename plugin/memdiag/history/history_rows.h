@@ -33,7 +33,8 @@ struct History_row {
   std::optional<double> trend_bytes_per_second;
   std::optional<double> trend_r2;
   Reading limit_bytes;
-  /** Time until that line reaches the limit; empty: never. */
+  /** Time until that line reaches the limit, or has grown by all that is left
+  of one; empty: never. */
   Reading seconds_until_limit;
   Reading allocated_bytes;
   Reading active_bytes;

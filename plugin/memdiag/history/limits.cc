@@ -46,6 +46,7 @@ Figures read(State *self, uint64_t now_us) {
     room_limit = host.tightest->limit_bytes;
   }
   return {host::limit_bytes(host),
+          host.room_bytes,
           host.machine_bytes,
           host.available_bytes,
           host.group_limit_bytes,

@@ -25,6 +25,8 @@ struct Figures {
   /** The lowest limit of the control group and those above, or the machine's
   memory where that is less. */
   Reading limit_bytes;
+  /** host::Limit_figures */
+  Reading room_bytes;
   /** host::Limit_figures: machine_bytes, available_bytes, group_limit_bytes,
   and what is free below the limit of the tightest group. @{ */
   Reading machine_bytes;

@@ -79,12 +79,15 @@ void repeat_allocator(const Sample &from, Sample *sample) {
   sample->pools = from.pools;
 }
 
-uint64_t limit_bytes() {
+void add_limits(Sample *sample) {
+  limits::Figures figures;
   try {
-    return limits::now(0).limit_bytes.value_or(unknown);
+    figures = limits::now(0);
   } catch (const std::bad_alloc &) {
-    return unknown;
+    // They are unknown then.
   }
+  sample->limit_bytes = figures.limit_bytes.value_or(unknown);
+  sample->room_bytes = figures.room_bytes.value_or(unknown);
 }
 
 /** true: pages have hardly come or gone between two readings of RSS. */
@@ -100,7 +103,7 @@ Sample Sampler::take() {
   sample.time_us = m_clock(CLOCK_REALTIME);
   add_process(&sample);
   add_holder(&sample);
-  sample.limit_bytes = limit_bytes();
+  add_limits(&sample);
   add_purges(&sample);
   add_allocator(&sample);
   sample.buffer_pool_bytes = buffer_pool_bytes(sample.rss_bytes);

@@ -77,7 +77,8 @@ inline constexpr Table history_table = [] {
               "control group, or the machine's memory."),
           column<Row, &Row::seconds_until_limit>(
               "SECONDS_UNTIL_LIMIT", Unit::seconds,
-              "Time until the line reaches LIMIT_BYTES. NULL: not within a "
+              "Time until the line reaches LIMIT_BYTES, or has grown by all "
+              "that other processes leave of a limit. NULL: not within a "
               "year."),
           column<Row, &Row::allocated_bytes>("ALLOCATED_BYTES", Unit::bytes,
                                              "As in MEMDIAG_ALLOCATOR."),

@@ -196,8 +196,8 @@ inline constexpr auto metrics = std::to_array<Metric>({
          sink->add(*readings.sample->trend_bytes_per_second, {});
      }},
     {"mysql.memdiag.process.until_limit", "s",
-     "Time until that line reaches the limit. Absent: not within a "
-     "year.",
+     "Time until that line reaches the limit, or has grown by all that other "
+     "processes leave of it. Absent: not within a year.",
      "", Kind::gauge, false,
      detail::last_sample<&History_row::seconds_until_limit>},
     {"mysql.memdiag.host.memory", "By", "Memory of the machine.", "",

@@ -28,6 +28,7 @@ Sample sample_at(uint64_t time_us, uint64_t rss_bytes = 1000) {
   Sample sample{};
   sample.time_us = time_us;
   sample.rss_bytes = rss_bytes;
+  sample.room_bytes = unknown;
   return sample;
 }
 
@@ -224,6 +225,25 @@ TEST(HistoryRows, TrendIsThatOfTheQuarterOfAnHourBefore) {
   last.limit_bytes = unknown;
   run.push_back(last);
   EXPECT_FALSE(history_rows(run).back().seconds_until_limit);
+}
+
+/** Another process has most of the machine's memory. */
+TEST(HistoryRows, GrowthEndsWhereTheRoomDoes) {
+  std::vector<Sample> run;
+  for (uint64_t s = 0; s <= 900; ++s) {
+    Sample sample = sample_at(noon + s * second, s * 100'000);
+    sample.limit_bytes = 300'000'000;
+    sample.room_bytes = 300'000'000 - s * 100'000 - 180'000'000;
+    run.push_back(sample);
+  }
+  const auto seconds_until_limit = [&run] {
+    return static_cast<double>(*history_rows(run).back().seconds_until_limit);
+  };
+  EXPECT_NEAR(300, seconds_until_limit(), 5);
+  run.back().limit_bytes = unknown;
+  EXPECT_NEAR(300, seconds_until_limit(), 5);
+  run.back().limit_bytes = 100'000'000;
+  EXPECT_NEAR(100, seconds_until_limit(), 5);
 }
 
 // ------------------------------------------------------------------- trends
