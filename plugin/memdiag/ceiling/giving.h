@@ -204,7 +204,7 @@ class Peaks {
   void set(uint64_t hash, int64_t bytes);
 
   /** In KB, and one more: 0 is unknown. */
-  std::array<std::atomic<uint32_t>, 4096> m_kb{};
+  std::array<std::atomic<uint32_t>, 65536> m_kb{};
 };
 
 /** A beginner waits while less would be left than Marks::plenty_bytes, and

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -335,6 +336,22 @@ TEST(Beginner, without_a_digest_takes_a_quarter_of_the_average) {
             expected_of_beginner(false, std::nullopt, 800 * mb, 64 * mb));
   EXPECT_EQ(15 * mb, next_average(16 * mb, -5));
   EXPECT_EQ(16 * mb, next_average(16 * mb, 16 * mb));
+}
+
+/** A small statement in the place of a large one would wait as that, and get an
+error in the end. */
+TEST(Peaks, hardly_any_digests_share_a_place) {
+  static Peaks peaks;
+  std::mt19937_64 random(7);
+  std::vector<uint64_t> hashes(2000);
+  for (uint64_t &hash : hashes) hash = random();
+  for (int round = 0; round < 20; ++round)
+    for (size_t i = 0; i < hashes.size(); ++i)
+      peaks.note(hashes[i], i % 20 == 0 ? 50 * mb : 1000);
+  size_t wrong = 0;
+  for (size_t i = 0; i < hashes.size(); ++i)
+    wrong += peaks.is_small(hashes[i]) != (i % 20 != 0);
+  EXPECT_LE(wrong, hashes.size() / 200);
 }
 
 TEST(Beginner, the_peak_of_a_digest_forgets) {
