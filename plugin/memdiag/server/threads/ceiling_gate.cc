@@ -364,6 +364,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   running->may_end = exempt::may_end(thd->lex->sql_command);
   running->takes_little = exempt::takes_little(thd);
   running->may_keep = exempt::may_keep(thd, running->takes_little);
+  running->logged_as_text = exempt::may_be_logged_as_text(thd);
   Expectation expected = expectation_of(&self, *running);
   if (!began_early && !has_room_at_once(&self, *running, expected) &&
       queue(&self, &mine, &expected)) {

@@ -184,6 +184,13 @@ void note_parked_total() {
                               std::memory_order_relaxed);
 }
 
+/** Caller holds the mutex, and the statement is in the list. */
+bool may_end(const Running &statement) {
+  return statement.may_end &&
+         (!statement.logged_as_text || (statement.taker->waits.load() &&
+                                        !statement.changed_for_good.load()));
+}
+
 /** @return false: no statement may be told to end */
 bool end_one(State *self, bool all_kept) {
   const uint64_t began_us = monotonic_us();
@@ -193,7 +200,7 @@ bool end_one(State *self, bool all_kept) {
     return Candidate{
         each->taker->wants_bytes(),
         each->number,
-        each->may_end,
+        may_end(*each),
         each->taker->told_to_end.load() || each->thd->killed != THD::NOT_KILLED,
         each->may_keep,
         each->taker->waits_in_malloc.load()};
@@ -249,7 +256,7 @@ Waiting waiting(State *self) {
        each = each->next) {
     const Taker &taker = *each->taker;
     found.all = found.all && taker.waits.load(std::memory_order_relaxed);
-    if (each->may_end && !taker.told_to_end.load() &&
+    if (may_end(*each) && !taker.told_to_end.load() &&
         !taker.waits_in_malloc.load(std::memory_order_relaxed))
       found.largest_bytes =
           std::max(found.largest_bytes,

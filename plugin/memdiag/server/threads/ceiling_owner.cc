@@ -77,6 +77,7 @@ bool is_large() {
              running->digest.size());
     running->hash = hash_of(running->digest.data());
     running->may_end = !runs || exempt::may_end(mine.command);
+    running->logged_as_text = runs && exempt::may_be_logged_as_text(thd);
     // The parser has not filled the LEX. The statement may be a PREPARE, and
     // the session keeps the memory of that.
     running->may_keep = !runs || thd->lex->sql_command != mine.command ||
@@ -134,7 +135,10 @@ bool text_comes() {
 
 bool is_killed() {
   const THD *const thd = current_thd;
-  return thd != nullptr && thd->killed != THD::NOT_KILLED;
+  if (thd == nullptr) return false;
+  if (Running &running = own().running; running.logged_as_text)
+    running.changed_for_good.store(exempt::has_changed_for_good(thd));
+  return thd->killed != THD::NOT_KILLED;
 }
 
 bool goes_on() {

@@ -8,11 +8,13 @@
 
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/sql_security_ctx.h"
+#include "sql/binlog.h"
 #include "sql/item.h"
 #include "sql/item_func.h"
 #include "sql/mdl.h"
 #include "sql/mysqld.h"
 #include "sql/protocol_classic.h"
+#include "sql/query_options.h"
 #include "sql/set_var.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
@@ -196,6 +198,19 @@ bool may_end(enum_sql_command command) {
     default:
       return false;
   }
+}
+
+bool may_be_logged_as_text(const THD *thd) {
+  return thd->variables.binlog_format != BINLOG_FORMAT_ROW &&
+         (thd->variables.option_bits & OPTION_BIN_LOG) != 0 &&
+         mysql_bin_log.is_open();
+}
+
+bool has_changed_for_good(const THD *thd) {
+  // THD is without one while upstream exchanges it.
+  const Transaction_ctx *const transaction = thd->get_transaction();
+  return transaction == nullptr || thd->is_attachable_transaction_active() ||
+         transaction->has_modified_non_trans_table(Transaction_ctx::STMT);
 }
 
 bool takes_little(THD *thd) {

@@ -40,6 +40,14 @@ bool holds_what_others_wait_for(THD *thd);
 DDL, which is immune to KILL where it must be. */
 bool may_end(enum_sql_command command);
 
+/** The binary log may have the statement as a text. If KILL ends it after it
+has changed a table without transactions, the log has the error with it, and
+each replica stops there for good. */
+bool may_be_logged_as_text(const THD *thd);
+/** It has changed such a table. Within malloc(), the answer is right as well.
+ */
+bool has_changed_for_good(const THD *thd);
+
 /** The statement is a short SELECT or SET without a table, of nothing but
 constants, system variables, short variables of the session, and functions of
 the server without arguments. By such ones, a
