@@ -61,7 +61,7 @@ bool is_large() {
   // It passed as a small one.
   const bool runs = late && statement_gate::is_let_through();
   // In a routine or a trigger, the whole statement grows.
-  if (runs && exempt::ends_something(mine.command)) {
+  if (runs && exempt::must_run(mine.command)) {
     exempt_thread(true);
     return true;
   }

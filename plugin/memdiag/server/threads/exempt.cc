@@ -124,8 +124,9 @@ bool is_short(const THD &thd, const Item &item) {
 }  // namespace
 
 /** Commands that end something, and EXECUTE: its statement asks by itself. The
-ones that stop a server or a part of it would give all of its memory back. */
-bool ends_something(enum_sql_command command) {
+ones that stop a server or a part of it would give all of its memory back. An
+error of those that begin replication would leave a replica or a member out. */
+bool must_run(enum_sql_command command) {
   switch (command) {
     case SQLCOM_BEGIN:
     case SQLCOM_COMMIT:
@@ -144,8 +145,13 @@ bool ends_something(enum_sql_command command) {
     case SQLCOM_KILL:
     case SQLCOM_SHUTDOWN:
     case SQLCOM_RESTART_SERVER:
+    case SQLCOM_REPLICA_START:
     case SQLCOM_REPLICA_STOP:
+    case SQLCOM_START_GROUP_REPLICATION:
     case SQLCOM_STOP_GROUP_REPLICATION:
+    case SQLCOM_CHANGE_REPLICATION_SOURCE:
+    case SQLCOM_CHANGE_REPLICATION_FILTER:
+    case SQLCOM_CLONE:
     case SQLCOM_CHANGE_DB:
     case SQLCOM_EXECUTE:
     case SQLCOM_DEALLOCATE_PREPARE:
@@ -162,8 +168,7 @@ bool is_of_system(const THD *thd) {
 
 bool is_exempt(THD *thd) {
   return is_of_no_client(thd) || is_of_system(thd) || thd->in_sub_stmt != 0 ||
-         thd->sp_runtime_ctx != nullptr ||
-         ends_something(thd->lex->sql_command);
+         thd->sp_runtime_ctx != nullptr || must_run(thd->lex->sql_command);
 }
 
 bool administers(THD *thd) {

@@ -19,11 +19,12 @@ struct LEX;
 namespace memdiag::exempt {
 
 /** Of the statement and its thread: replication and all other system threads,
-statements within stored programs, statements that end something, such as COMMIT
-and KILL. Cheap. */
+statements within stored programs, and must_run(), such as COMMIT and KILL.
+Cheap. */
 bool is_exempt(THD *thd);
-/** The command gives something back, or asks again. Part of is_exempt(). */
-bool ends_something(enum_sql_command command);
+/** The command gives something back, begins replication, or asks again. Part of
+is_exempt(). */
+bool must_run(enum_sql_command command);
 /** Replication runs the thread, or the server or a plugin runs it for itself.
  */
 bool is_of_system(const THD *thd);
