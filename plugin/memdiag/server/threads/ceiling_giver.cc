@@ -32,6 +32,8 @@ constexpr uint64_t limits_age_us = 1'000'000;
 /** A table's full-text cache with less is not worth writing. */
 constexpr uint64_t worth_writing_bytes = 64 << 10;
 constexpr uint64_t watch_row_us = 1'000'000;
+/** Statements at the gate sleep by the wall clock, which may be set back. */
+constexpr uint64_t wake_us = 1'000'000;
 
 constinit std::atomic<bool> giver_is_called{false};
 
@@ -408,10 +410,13 @@ bool round(State *self) {
   } catch (const std::bad_alloc &) {
     // The next round tries again.
   }
-  self->round_us.store(monotonic_us(), std::memory_order_relaxed);
+  const uint64_t ended_us = monotonic_us();
+  self->round_us.store(ended_us, std::memory_order_relaxed);
   rounds.end_one(account.level() != Level::red || counters.ended != ended);
-  if (self->waiters.load(std::memory_order_relaxed) != 0 &&
-      account.left_for_beginners_bytes() >= account.marks().reserve_bytes) {
+  if ((self->waiters.load(std::memory_order_relaxed) != 0 &&
+       account.left_for_beginners_bytes() >= account.marks().reserve_bytes) ||
+      ended_us - self->woken_us >= wake_us) {
+    self->woken_us = ended_us;
     mysql_mutex_lock(&self->mutex);
     mysql_cond_broadcast(&self->changed);
     mysql_mutex_unlock(&self->mutex);

@@ -143,6 +143,7 @@ struct State {
   std::string kept_file;
   std::optional<uint64_t> limits_us;
   uint64_t watched_us{0};
+  uint64_t woken_us{0};
   /** A statement was told to end, and has not ended. */
   bool kills_due{false};
   bool said_unknown{false};
