@@ -17,25 +17,27 @@ constexpr uint64_t find_again_us = 60'000'000;
 }  // namespace
 
 Reading limit_bytes(const Limit_figures &figures) {
-  return lower(figures.group_limit_bytes, figures.machine_bytes);
+  return figures.is_unsure
+             ? std::nullopt
+             : lower(figures.group_limit_bytes, figures.machine_bytes);
 }
 
 /** @return "" if it cannot be read; empty: there is no such file */
-std::optional<std::string> Limit_reader::read_text(
-    const std::string &file) const {
+std::optional<std::string> Limit_reader::read_text(const std::string &file) {
   std::string text;
   const int error = kernel_file::read(m_root + file, &text);
   // ENODEV: the group was removed while its file was open.
   if (error == ENOENT || error == ENOTDIR || error == ENODEV)
     return std::nullopt;
   if (error != 0) text.clear();
+  m_failed |= error != 0;
   return text;
 }
 
-void Limit_reader::find(const std::string &membership) {
-  m_group.reset();
+/** @return false: it cannot be known now, and the group is as before */
+bool Limit_reader::find(const std::string &membership) {
   const auto of = kernel_text::memory_cgroup(membership);
-  if (!of || of->version == 0) return;
+  m_failed = false;
   const std::string mountinfo = read_text("/proc/self/mountinfo").value_or("");
   std::vector<kernel_text::Mount> mounts;
   std::string_view rest = mountinfo;
@@ -43,19 +45,28 @@ void Limit_reader::find(const std::string &membership) {
   while (kernel_text::cut(&rest, '\n', &line))
     if (auto mount = kernel_text::mount(line))
       mounts.push_back(std::move(*mount));
-  m_group = find_group(*of, mounts);
+  if (m_failed) return false;
+  m_group = of && of->version != 0 ? find_group(*of, mounts) : std::nullopt;
+  return true;
 }
 
 Limit_figures Limit_reader::read(uint64_t now_us) {
-  std::string membership = read_text("/proc/self/cgroup").value_or("");
-  if (!m_found_us || now_us - *m_found_us >= find_again_us ||
-      membership != m_membership) {
-    m_found_us.reset();
-    find(membership);
-    m_membership = std::move(membership);
-    m_found_us = now_us;
-  }
   Limit_figures figures;
+  m_failed = false;
+  std::string membership = read_text("/proc/self/cgroup").value_or("");
+  if (m_failed) {
+    figures.is_unsure = !m_membership;
+  } else if (!m_found_us || now_us - *m_found_us >= find_again_us ||
+             membership != m_membership) {
+    m_found_us.reset();
+    if (membership != m_membership) m_membership.reset();
+    if (find(membership)) {
+      m_membership = std::move(membership);
+      m_found_us = now_us;
+    }
+    figures.is_unsure = !m_membership;
+  }
+  if (figures.is_unsure) m_group.reset();
   const std::string meminfo = read_text("/proc/meminfo").value_or("");
   figures.machine_bytes = kernel_text::amount_of(meminfo, "MemTotal");
   figures.available_bytes = kernel_text::amount_of(meminfo, "MemAvailable");
@@ -64,15 +75,18 @@ Limit_figures Limit_reader::read(uint64_t now_us) {
 
   // Before any use: cache that comes meanwhile then counts as kept.
   const std::string own_file = m_group->folder + "/memory.stat";
+  m_failed = false;
   const std::optional<std::string> own_stat = read_text(own_file);
   const Read_file read_file = [&](const std::string &file) {
     return file == own_file ? own_stat : read_text(file);
   };
   Reading hierarchical;
-  if (m_group->version == 1 && own_stat)
+  if (m_group->version == 1 && own_stat) {
+    figures.is_unsure = m_failed;
     if (const auto text =
             kernel_text::value_of(*own_stat, "hierarchical_memory_limit"))
       hierarchical = kernel_text::limit(*text);
+  }
   const Cgroup_limits limits =
       cgroup_limits(*m_group, hierarchical, read_file, m_which);
   if (limits.source.empty()) {
@@ -80,6 +94,7 @@ Limit_figures Limit_reader::read(uint64_t now_us) {
     m_found_us.reset();
     return figures;
   }
+  if (!limits.lowest_bytes) figures.is_unsure = true;
   if (limits.lowest_bytes != kernel_text::unlimited)
     figures.group_limit_bytes = limits.lowest_bytes;
   figures.folder = limits.lowest_folder;

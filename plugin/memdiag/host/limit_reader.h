@@ -33,6 +33,8 @@ struct Limit_figures {
   /** The lowest limit of the control group and those above. Empty: there is
   none, or it is not known. */
   Reading group_limit_bytes;
+  /** A file that would tell a limit is there and cannot be read. */
+  bool is_unsure{false};
   /** The group with that limit; without a limit the process's own. "": there is
   no group. */
   std::string folder;
@@ -53,7 +55,8 @@ struct Limit_figures {
   Reading room_bytes;
 };
 
-/** The most memory that the server can have: the lower one of both limits. */
+/** The most memory that the server can have: the lower one of both limits.
+Empty: one of them may be lower than what is known. */
 Reading limit_bytes(const Limit_figures &figures);
 
 class Limit_reader {
@@ -67,14 +70,18 @@ class Limit_reader {
   Limit_figures read(uint64_t now_us);
 
  private:
-  std::optional<std::string> read_text(const std::string &file) const;
-  void find(const std::string &membership);
+  std::optional<std::string> read_text(const std::string &file);
+  bool find(const std::string &membership);
 
   const std::string m_root;
   const Limits m_which;
+  /** Whether read_text() has failed. */
+  bool m_failed{false};
+  /** Empty: the group is looked for. */
   Reading m_found_us;
-  /** The text of /proc/self/cgroup when the group was found. */
-  std::string m_membership;
+  /** The text of /proc/self/cgroup when the group was found. Empty: it is not
+  known. */
+  std::optional<std::string> m_membership;
   std::optional<Group> m_group;
 };
 

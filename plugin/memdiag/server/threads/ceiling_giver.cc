@@ -111,10 +111,13 @@ void refresh_limits(State *self, uint64_t now_us) {
   if (self->limits_us && now_us - *self->limits_us < limits_age_us &&
       !self->kept_file.empty())
     return;
+  const bool is_new = !self->limits_us;
   self->limits_us = now_us;
   const auto statements = static_cast<uint64_t>(std::max(
       Global_THD_manager::get_instance()->get_num_thread_running(), 0));
   const host::Limit_figures figures = self->limits.read(now_us);
+  // The limit before is better than none.
+  if (figures.is_unsure && self->at_work && !is_new) return;
   const std::optional<Group_limit> group = group_of(figures);
   const bool has_bytes = mode.load() == Target::bytes;
   const uint64_t bytes = wanted_bytes.load();
@@ -132,7 +135,10 @@ void refresh_limits(State *self, uint64_t now_us) {
     (void)set_at_work(self, false);
     self->kept_file.clear();
     give_all_back();
-    say_unknown(self, true, "no control group has a memory limit");
+    say_unknown(self, !figures.is_unsure,
+                figures.is_unsure
+                    ? "the limit of the control group cannot be read"
+                    : "no control group has a memory limit");
     return;
   }
   {

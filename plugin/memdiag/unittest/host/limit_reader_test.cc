@@ -249,6 +249,38 @@ TEST(LimitReader, WhatIsNotKnownIsEmpty) {
   EXPECT_FALSE(of_nothing.read(100 * second).kept_bytes);
 }
 
+/** A server without a descriptor to spare stays below its limit. */
+TEST(LimitReader, ALimitThatCannotBeReadIsNotTheMachines) {
+  for (auto *const write : {write_v1, write_v2}) {
+    Tree tree(write);
+    const auto texts = tree.texts();
+    ASSERT_EQ(1000 * mb, limit_bytes(tree.read(0)));
+    uint64_t now_us = 0;
+    for (const auto &[file, text] : texts) {
+      if (!file.starts_with("/proc/self") && file.find("max") == file.npos &&
+          file.find("limit") == file.npos)
+        continue;
+      tree.make_unreadable(file);
+      now_us += 60 * second;  // it looks for its group again
+      const Limit_figures figures = tree.read(now_us);
+      if (figures.is_unsure)
+        EXPECT_FALSE(limit_bytes(figures)) << file;
+      else
+        EXPECT_EQ(1000 * mb, figures.group_limit_bytes) << file;
+      Limit_reader another(tree.at(""));
+      EXPECT_TRUE(another.read(0).is_unsure) << file;
+      tree.remove(file);
+      tree.write(file, text);
+      EXPECT_EQ(1000 * mb, limit_bytes(tree.read(now_us + 1))) << file;
+      EXPECT_EQ(1000 * mb, limit_bytes(another.read(1))) << file;
+    }
+  }
+  // Version 1 tells limits of groups that cannot be seen there.
+  Tree tree(write_v1);
+  tree.make_unreadable(service + "/memory.stat");
+  EXPECT_TRUE(tree.read(0).is_unsure);
+}
+
 TEST(LimitReader, WhatCannotBeGivenBack) {
   const auto clean = [](uint64_t inactive, uint64_t active, uint64_t dirty,
                         uint64_t writeback, uint64_t mapped) {
