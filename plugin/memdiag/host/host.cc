@@ -317,6 +317,12 @@ class Collector {
     figures.hugetlb_bytes = unsigned_number("process", "HugetlbPages");
     figures.swapped_bytes = unsigned_number("process", "VmSwap");
     figures.limit_bytes = unsigned_number("cgroup", "effective_limit");
+    const Row *const limit = find(m_report, "cgroup", "effective_limit");
+    figures.is_limit_unsure =
+        has_failed("/proc/self/cgroup") ||
+        (limit == nullptr ? has_failed(m_mountinfo)
+                          : !limit->number && !limit->value) ||
+        (m_cgroup_version == 1 && has_failed(m_cgroup + "/memory.stat"));
     if (const Row *const usage = find(m_report, "cgroup", "effective_usage");
         usage != nullptr && usage->number) {
       const auto bytes = static_cast<uint64_t>(*usage->number);
@@ -359,7 +365,9 @@ class Collector {
 Report collect(const Places &places) { return Collector(places).run(); }
 
 std::optional<uint64_t> limit_bytes(const Figures &figures) {
-  return lower(figures.limit_bytes, figures.machine_bytes);
+  return figures.is_limit_unsure
+             ? std::nullopt
+             : lower(figures.limit_bytes, figures.machine_bytes);
 }
 
 const Row *find(const Report &report, std::string_view subject,

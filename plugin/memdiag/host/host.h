@@ -108,6 +108,8 @@ struct Figures {
   own group. */
   std::optional<uint64_t> limit_bytes;
   std::optional<uint64_t> usage_bytes;
+  /** A file that would tell a limit is there and cannot be read. */
+  bool is_limit_unsure{false};
   /** The group with least room below its limit, among the process's control
   group and those above. */
   std::optional<Limit> tightest;
@@ -137,7 +139,8 @@ struct Report {
 Report collect(const Places &places = {});
 
 /** The most memory that the server can have: the control group's lowest limit,
-or the machine's memory where that is less. */
+or the machine's memory where that is less. Empty: a limit may be lower than
+what is known. */
 std::optional<uint64_t> limit_bytes(const Figures &figures);
 
 /** A figure's row, or nullptr. */

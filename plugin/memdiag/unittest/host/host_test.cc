@@ -633,6 +633,25 @@ TEST(Host, AnAncestorThatCannotBeRead) {
   EXPECT_EQ(4 * gb, number(report, "cgroup", "memory.max"));
 }
 
+TEST(Host, TheMachineIsNotTheLimitWhileAFileOfTheGroupCannotBeRead) {
+  const std::string group = "/sys/fs/cgroup/system.slice";
+  for (const std::string &file :
+       {std::string{"/proc/self/cgroup"}, std::string{"/proc/self/mountinfo"},
+        group + "/memory.max"}) {
+    Tree tree{write_machine, write_v2};
+    ASSERT_TRUE(limit_bytes(tree.collect().figures));
+    tree.make_unreadable(file);
+    EXPECT_FALSE(limit_bytes(tree.collect().figures)) << file;
+  }
+  // Version 1 tells limits of groups that cannot be seen there.
+  Tree tree{write_machine, write_v1};
+  const Report report = tree.collect();
+  ASSERT_TRUE(limit_bytes(report.figures));
+  tree.make_unreadable(
+      find(report, "cgroup", "memory.stat.hierarchical_memory_limit")->source);
+  EXPECT_FALSE(limit_bytes(tree.collect().figures));
+}
+
 TEST(Host, AFailureForTests) {
   memdiag::fault::arm(memdiag::fault::Point::file,
                       memdiag::fault::digest_of("/proc/self/status"));
