@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace memdiag::record_file {
@@ -107,6 +108,18 @@ all the same. A power failure may leave the older file.
 inline int publish(int file, const char *fresh, const char *path) {
   (void)fdatasync(file);
   return rename(fresh, path) == 0 ? 0 : errno;
+}
+
+/** A file that could not be read is kept under another name: a new one is about
+to take its own, and the next attempt might have read it. Links are not kept.
+@param error  of reading it, or 0
+@return what to add to a remark */
+inline std::string keep_unread(int error, const std::string &path) {
+  const std::string kept = path + ".unread";
+  if (error == 0 || error == ELOOP || error == EFBIG ||
+      rename(path.c_str(), kept.c_str()) != 0)
+    return "";
+  return ". It is kept as " + kept;
 }
 
 }  // namespace memdiag::record_file

@@ -106,11 +106,11 @@ std::string load(const std::string &path, Contents *contents) {
   // O_NONBLOCK: it might be a pipe.
   const Descriptor file(
       ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (file < 0)
-    return errno == ENOENT ? ""
-                           : path + " cannot be read: error " + reason(errno);
+  if (file < 0 && errno == ENOENT) return "";
   std::vector<std::byte> bytes;
-  const int error = read_all(file, file_bytes(max_capacity), &bytes);
+  const int error =
+      file < 0 ? errno : read_all(file, file_bytes(max_capacity), &bytes);
+  contents->error = error;
   if (error == EFBIG) return path + " is not a file of samples";
   if (error != 0) return path + " cannot be read: error " + reason(error);
   if (!parse(bytes, contents))

@@ -113,6 +113,8 @@ struct Contents {
   std::vector<Sample> samples;
   /** The number of records with a wrong checksum. */
   size_t damaged{0};
+  /** Of reading the file: 0 or an errno. */
+  int error{0};
 };
 
 /** The largest number of samples of a run that a file has room for. */

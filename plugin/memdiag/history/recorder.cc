@@ -6,6 +6,7 @@
 #include <new>
 
 #include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/base/record_file.h"
 
 namespace memdiag::history {
 
@@ -17,6 +18,7 @@ Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
   Opened opened{};
   black_box::Contents contents;
   opened.remark = black_box::load(path, &contents);
+  opened.remark += record_file::keep_unread(contents.error, path);
   const auto &former = contents.samples;
   if (!former.empty() && former.back().ended == 0) {
     opened.was_killed = true;

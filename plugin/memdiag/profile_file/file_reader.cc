@@ -157,24 +157,26 @@ bool parse(std::span<const std::byte> file, Contents *contents) {
 std::string load(const std::string &path, Contents *contents) {
   *contents = {};
   std::vector<std::byte> bytes;
-  std::string remark = load_bytes(path, &bytes);
+  int error;
+  std::string remark = load_bytes(path, &bytes, &error);
   if (!bytes.empty() && parse(bytes, contents) && remark.empty())
     remark = remark_on_damage(path, contents->damaged);
   return remark;
 }
 
-std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes) {
+std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes,
+                       int *error) {
   // O_NONBLOCK: it might be a pipe.
   const record_file::Descriptor file(
       ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (file < 0)
-    return errno == ENOENT ? ""
-                           : path + " cannot be read: error " + reason(errno);
-  const int error = record_file::read_all(file, file_bytes, bytes);
-  if (error == EFBIG) return path + " is not a file of profiles";
-  if (error != 0) {
+  *error = file >= 0         ? record_file::read_all(file, file_bytes, bytes)
+           : errno != ENOENT ? errno
+                             : 0;
+  if (file < 0 && *error == 0) return "";
+  if (*error == EFBIG) return path + " is not a file of profiles";
+  if (*error != 0) {
     bytes->clear();
-    return path + " cannot be read: error " + reason(error);
+    return path + " cannot be read: error " + reason(*error);
   }
   const Header expected = this_build();
   if (bytes->size() >= header_bytes &&

@@ -25,9 +25,10 @@ bool parse(std::span<const std::byte> file, Contents *contents);
 @return a remark for the error log, or "" */
 std::string load(const std::string &path, Contents *contents);
 
-/** @return a remark, or ""; bytes are empty if it is not a file of this build
- */
-std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes);
+/** @param error  out: of reading the file, 0 or an errno
+@return a remark, or ""; bytes are empty if it is not a file of this build */
+std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes,
+                       int *error);
 
 /** The part that begins there, as far as the file reaches. */
 std::span<const std::byte> part_of(std::span<const std::byte> file,

@@ -96,7 +96,8 @@ Profile_file::Opened Profile_file::open(const std::string &path,
 
   Opened opened{0, ""};
   std::vector<std::byte> old;
-  opened.remark = load_bytes(path, &old);
+  int unread;
+  opened.remark = load_bytes(path, &old, &unread);
   Contents contents;
   (void)parse(old, &contents);
   std::span<const std::byte> former;
@@ -117,8 +118,10 @@ Profile_file::Opened Profile_file::open(const std::string &path,
   opened.error = write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
   if (opened.error == 0) opened.error = write_at(m_file, header_bytes, former);
   if (opened.error == 0) opened.error = write_run();
-  if (opened.error == 0)
+  if (opened.error == 0) {
+    opened.remark += record_file::keep_unread(unread, path);
     opened.error = publish(m_file, fresh.c_str(), path.c_str());
+  }
   if (opened.error == 0) return opened;
   (void)unlink(fresh.c_str());
   (void)close(m_file);

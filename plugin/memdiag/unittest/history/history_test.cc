@@ -32,8 +32,9 @@ using black_box::Sample;
 using black_box::unknown;
 using history::Recorder;
 
-/** The error of each write to a file; 0: they work. */
+/** The error of each write to a file, and of each read; 0: they work. */
 int write_error = 0;
+int read_error = 0;
 /** Writes to files, for threads that wait for the next one. */
 std::atomic<unsigned> writes{0};
 
@@ -51,6 +52,13 @@ extern "C" ssize_t pwrite(int file, const void *bytes, size_t count,
   ++memdiag::writes;
   memdiag::writes.notify_all();
   return written;
+}
+
+extern "C" ssize_t pread(int file, void *to, size_t count, off_t offset) {
+  if (memdiag::read_error == 0)
+    return syscall(SYS_pread64, file, to, count, offset);
+  errno = memdiag::read_error;
+  return -1;
 }
 
 namespace memdiag {
@@ -426,6 +434,22 @@ TEST_F(History, AFileThatCannotBeWrittenIsOneWarning) {
   EXPECT_EQ("", black_box::load(m_path, &contents));
   EXPECT_EQ(100u, contents.samples.size()) << "all of them, in the file again";
   EXPECT_EQ(1u, warnings.size());
+}
+
+TEST_F(History, AFileThatCannotBeReadIsKept) {
+  (void)open();
+  (void)next();
+  end();
+  read_error = EIO;
+  const Recorder::Opened opened = open();
+  EXPECT_NE(std::string::npos, opened.remark.find("It is kept as"));
+  read_error = 0;
+  (void)next();
+  end();
+  black_box::Contents contents;
+  EXPECT_EQ("", black_box::load(m_path + ".unread", &contents));
+  EXPECT_EQ(2u, contents.samples.size());
+  EXPECT_EQ("", open().remark) << "a new file";
 }
 
 TEST_F(History, AForeignFileIsReplaced) {
