@@ -189,8 +189,9 @@ Mappings parse_maps(std::string_view text, std::string_view program,
 
 std::optional<Mappings> mappings() {
   char program[PATH_MAX];
-  const ssize_t length =
-      std::max<ssize_t>(readlink("/proc/self/exe", program, sizeof program), 0);
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+  // Its pages would count as a library's.
+  if (length < 0) return std::nullopt;
   const auto text = read_file("/proc/self/maps");
   if (!text) return std::nullopt;
   return parse_maps(*text, {program, static_cast<size_t>(length)},
