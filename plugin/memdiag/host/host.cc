@@ -267,10 +267,12 @@ class Collector {
   void device() {
     char path[PATH_MAX];
     struct stat info;
-    if (m_places.data_directory.empty() ||
-        realpath(m_places.data_directory.c_str(), path) == nullptr ||
-        stat(path, &info) != 0)
+    if (m_places.data_directory.empty()) return;
+    if (realpath(m_places.data_directory.c_str(), path) == nullptr ||
+        stat(path, &info) != 0) {
+      if (errno != ENOENT) note_failure(m_places.data_directory, errno);
       return;
+    }
     const std::string number = std::to_string(major(info.st_dev)) + ':' +
                                std::to_string(minor(info.st_dev));
     const auto word = [this](const char *name, const std::string &source,

@@ -519,6 +519,17 @@ TEST(Host, Device) {
   EXPECT_EQ(nullptr, find(tree.collect(), "device", "mount_point"));
 }
 
+TEST(Host, AFolderThatCannotBeAskedForIsAFailure) {
+  Tree tree;
+  const std::string data = tree.make_data();
+  fs::remove_all(data);
+  fs::create_symlink(data, data);
+  const Report report = tree.collect();
+  ASSERT_EQ(1u, report.failed.size());
+  EXPECT_EQ(data, report.failed[0].file);
+  EXPECT_EQ(ELOOP, report.failed[0].error);
+}
+
 TEST(Host, NothingIsThere) {
   const Tree tree;
   const Report report = tree.collect(true);
