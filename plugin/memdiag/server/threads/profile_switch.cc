@@ -77,14 +77,13 @@ std::string begin_to_record() {
     self.has_warned = false;
     error = self.recorder.begin();
   }
-  if (error == 0) {
-    error = self.worker.start("memdiag_profile", run_recorder);
-    if (error == EALREADY) error = 0;
-  }
-  return error == 0
+  if (error != 0)
+    return std::string(file_name) +
+           " cannot be made in the data directory: " + reason(error);
+  error = self.worker.start("memdiag_profile", run_recorder);
+  return error == 0 || error == EALREADY
              ? ""
-             : std::string(file_name) +
-                   " cannot be made in the data directory: " + reason(error);
+             : "the recording thread cannot be started: " + reason(error);
 }
 
 std::string why(const profiling::Switched &switched) {
