@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <climits>
+#include <cstring>
 #include <mutex>
 #include <string>
 
@@ -242,10 +243,13 @@ bool check_target(sys_var *self, THD *thd, set_var *var) {
 
 bool update_target(sys_var *, THD *thd, enum_var_type) {
   const int error = memdiag::ceiling::changed(memdiag::ceiling::wish);
-  if (error != 0)
+  if (error != 0) {
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
                         "memdiag: the ceiling is OFF: error %d", error);
-  else if (const std::string doubt = memdiag::ceiling::doubt(); !doubt.empty())
+    // The server made a copy of what was set. No target is shorter.
+    strcpy(memdiag::ceiling::wish, "OFF");
+  } else if (const std::string doubt = memdiag::ceiling::doubt();
+             !doubt.empty())
     push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
                  ("memdiag: " + doubt).c_str());
   return false;

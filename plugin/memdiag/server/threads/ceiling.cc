@@ -79,9 +79,11 @@ void start() {
         "WATCH, AUTO nor a number of bytes from 16M on");
     return;
   }
-  if (const int error = changed(text); error != 0)
+  if (const int error = changed(text); error != 0) {
+    static char off[] = "OFF";  // SET does not free what a start has set
+    wish = off;
     error_log::warn("memdiag_memory_target stays OFF (" + reason(error) + ")");
-  else if (const std::string text_of_doubt = doubt(); !text_of_doubt.empty())
+  } else if (const std::string text_of_doubt = doubt(); !text_of_doubt.empty())
     error_log::warn(text_of_doubt);
 }
 
