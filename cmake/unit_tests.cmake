@@ -130,13 +130,17 @@ endif()
 
 memdiag_program(memdiag_block_cost ${CMAKE_SOURCE_DIR}/bench/block_cost.cc)
 
-# Preloaded, it makes any program see other processors than the machine's.
-add_library(memdiag_cpu_shim SHARED ${CMAKE_SOURCE_DIR}/bench/cpu_shim.cc)
-set_target_properties(memdiag_cpu_shim PROPERTIES
-  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unittest)
-target_compile_features(memdiag_cpu_shim PRIVATE cxx_std_20)
-target_include_directories(memdiag_cpu_shim PRIVATE ${CMAKE_SOURCE_DIR})
-# Thread-local variables that need no allocation.
-target_compile_options(memdiag_cpu_shim PRIVATE
-  -O2 -g1 -Wall -Wextra -Werror -ftls-model=initial-exec)
-target_link_libraries(memdiag_cpu_shim PRIVATE dl)
+# Preloaded, the first makes any program see other processors than the machine's,
+# and the second lets calls of ours fail.
+foreach(source bench/cpu_shim proof/calls_shim)
+  get_filename_component(name ${source} NAME)
+  add_library(memdiag_${name} SHARED ${CMAKE_SOURCE_DIR}/${source}.cc)
+  set_target_properties(memdiag_${name} PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unittest)
+  target_compile_features(memdiag_${name} PRIVATE cxx_std_20)
+  target_include_directories(memdiag_${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  # Thread-local variables that need no allocation.
+  target_compile_options(memdiag_${name} PRIVATE
+    -O2 -g1 -Wall -Wextra -Werror -ftls-model=initial-exec)
+  target_link_libraries(memdiag_${name} PRIVATE dl)
+endforeach()

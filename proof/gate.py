@@ -69,6 +69,7 @@ PIECES = (
         True,
         ("--fresh",),
     ),
+    Piece("calls", "Does no failed call of ours stop it or make it lie?", ("proof/calls.py",), True, ("--fresh",)),
     Piece(
         "ceiling",
         "Does its limit kill it in no load?",
