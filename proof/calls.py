@@ -40,7 +40,7 @@ SHIM = "libmemdiag_calls_shim.so"
 LIMIT_KB = 900 << 10
 PATIENCE = 60.0
 ALL_UP_TO, AT_MOST = 48, 96  # places of a sweep
-SWEEP_SECONDS, START_SECONDS = 8.0, 60.0
+SWEEP_SECONDS, START_SECONDS = 8.0, 120.0
 USUAL = 3  # runs before and after a sweep, in which nothing fails
 # Rows of these come and go, or their words are of the moment.
 MOMENT = re.compile(r"advice|samples|history|sessions|digests|survivors|purges|stacks|profile|ceiling|pinned|regions")
@@ -143,11 +143,9 @@ def untrue(usual: Sequence[Said], now: Said) -> str:
 
 
 def places(count: int) -> list[int]:
-    """Of so many calls those that fail, each in its run, in any order."""
+    """Of so many calls those that fail, each in its run."""
     step = max((count - ALL_UP_TO) // (AT_MOST - ALL_UP_TO), 1)
-    every = [*range(min(count, ALL_UP_TO)), *range(ALL_UP_TO, count, step)]
-    random.shuffle(every)
-    return every
+    return [*range(min(count, ALL_UP_TO)), *range(ALL_UP_TO, count, step)]
 
 
 class Trial:
@@ -186,30 +184,32 @@ class Trial:
         errors, count = WAYS[way][0], FOREVER if forever else 1
         where = f"{way}{' from there on' * forever}"
 
-        def run(skip: int) -> tuple[list[Said], int, int]:
-            self.calls.arm(errors, skip, count)
+        def run(skip: int, only: int = 0) -> tuple[list[Said], int, int]:
+            self.calls.arm(errors, skip, count, only)
             said = self.say(work.texts)
             seen, failed = self.calls.disarm()
             self.judge(work.after, (), f"after {where} {skip}", self.say(work.after))
             return said, seen, failed
 
         try:
-            usual = [run(FOREVER) for _ in range(USUAL)]
+            usual = [run(FOREVER) for _ in range(USUAL - 1)]
+            before = self.calls.sites()
+            usual.append(run(FOREVER))
             began, runs = time.monotonic(), []
-            for skip in places(usual[-1][1]):
+            for place in self.choose(usual[-1][1], before):
                 if time.monotonic() - began < SWEEP_SECONDS:
-                    runs.append((skip, *run(skip)))
+                    runs.append((place, *run(*place)))
             usual += [run(FOREVER) for _ in range(USUAL)]
             answers = [said for said, _, _ in usual] if work.reads and not MOMENT.search(work.texts[0]) else []
-            for skip, said, _, failed in runs:
+            for place, said, _, failed in runs:
                 self.counts.failed += failed
                 self.counts.injections += failed > 0
                 if failed and answers and untrue([each[0] for each in answers], said[0]):
                     # Figures move: once more.
                     answers.append(run(FOREVER)[0])
-                    said = run(skip)[0]
+                    said = run(*place)[0]
                 if failed:
-                    self.judge(work.texts, work.errors, f"{where} {skip}", said, *answers)
+                    self.judge(work.texts, work.errors, f"{where} {self.name(place)}", said, *answers)
             self.judge(work.texts, work.errors, f"when nothing fails after {where}", usual[-1][0])
             if self.session.query(CHECK) != self.right:
                 self.fault(work.texts[0], f"{where}: rows differ")
@@ -231,10 +231,20 @@ class Trial:
             elif not one.error and before and (words := untrue(before, one)):
                 self.fault(text, f"{where}: {words} {one.warnings[:3]}")
 
-    def start_and_end(self, way: str, forever: bool, skip: int) -> int:
+    def choose(self, seen: int, before: dict[int, tuple[int, int]]) -> list[tuple[int, int]]:
+        """Numbers of calls that fail, of so many, and sites whose calls do, of those that called since `before`."""
+        sites = [site for site, (count, _) in self.calls.sites().items() if count > before.get(site, (0, 0))[0]]
+        every = [*((skip, 0) for skip in places(seen)), *((0, site) for site in sites)]
+        random.shuffle(every)
+        return every
+
+    def name(self, place: tuple[int, int]) -> str:
+        return f"{place[0]} {self.calls.name(place[1]) if place[1] else ''}"
+
+    def start_and_end(self, way: str, forever: bool, place: tuple[int, int]) -> int:
         """@return calls that could have failed in the start"""
-        where = f"{way}{' from there on' * forever} {skip}"
-        arm = WAYS[way][0], skip, FOREVER if forever else 1
+        where = f"{way}{' from there on' * forever} {self.name(place)}"
+        arm = WAYS[way][0], place[0], FOREVER if forever else 1, place[1]
         process, at_start, failed = None, 0, 0
         try:
             self.calls.arm(*arm)
@@ -268,10 +278,11 @@ class Trial:
         """At random places, as there are too many for all. The next start finds nothing of one that failed."""
         self.session.close()
         self.server.stop()
-        every = places(self.start_and_end(way, forever, FOREVER))
+        before = self.calls.sites()
+        every = self.choose(self.start_and_end(way, forever, (FOREVER, 0)), before)
         while every and time.monotonic() < until:
             self.start_and_end(way, forever, every.pop())
-            self.start_and_end(way, forever, FOREVER)
+            self.start_and_end(way, forever, (FOREVER, 0))
         self.start()
 
     def end_of_log(self) -> str:
@@ -286,7 +297,8 @@ class Trial:
             file.write(f"{text}: {words}\n{more}\n" if more else f"{text}: {words}\n")
 
     def note_sites(self, at_start: dict[str, list[int]]) -> None:
-        for name, (seen, failed) in self.calls.sites().items():
+        for site, (seen, failed) in self.calls.sites().items():
+            name = self.calls.name(site)
             before = at_start.get(name, [0, 0])
             self.counts.sites[name] = [before[0] + seen, before[1] + failed]
 

@@ -13,25 +13,21 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <sys/auxv.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdarg>
 #include <cstdint>
+#include <cstdlib>
 
 namespace {
 
-/** calls.py has the same order. */
+/** interposed.py has the same order. */
 enum class Kind {
   // clang-format off
   open, read, pread, pwrite, fstat, stat, statfs, close, unlink, rename,
@@ -45,12 +41,14 @@ using Number = std::atomic<uint64_t>;
 /** In place of an errno: half of what was asked for is read or written. */
 constexpr uint64_t half = 1 << 20;
 
-/** The file; calls.py writes it. */
+/** The file; interposed.py writes it. */
 struct Control {
   Number ranges;
   /** So many fail, after so many others. */
   Number count;
   Number skip;
+  /** A key of `sites`: only those fail; 0: all. */
+  Number only;
   /** Out: those that could have failed, and those that did. */
   Number seen;
   Number failed;
@@ -80,12 +78,12 @@ Control *open_control() {
   const long at = syscall(SYS_mmap, nullptr, about.st_size,
                           PROT_READ | PROT_WRITE, MAP_SHARED, file, 0L);
   syscall(SYS_close, file);
-  if (at < 0 && at > -4096) abort();
+  if (at == -1) abort();
   return reinterpret_cast<Control *>(at);
 }
 
 /** @return 0, or the errno of a call that has to fail; `bytes` may shrink */
-int failure(Kind kind, const void *caller, size_t *bytes = nullptr) {
+int failure(Kind kind, const void *caller, long *bytes = nullptr) {
   static constinit std::atomic<int> looked{0};
   static constinit Control *control = nullptr;
   // The first call comes before there are threads.
@@ -105,7 +103,7 @@ int failure(Kind kind, const void *caller, size_t *bytes = nullptr) {
     if (++site == std::end(control->sites)) abort();
   ++site->seen;
   const uint64_t error = control->error[static_cast<size_t>(kind)];
-  if (error == 0) return 0;
+  if (error == 0 || (control->only != 0 && control->only != key)) return 0;
   const uint64_t number = control->seen++;
   if (number < control->skip || number - control->skip >= control->count)
     return 0;
@@ -117,130 +115,74 @@ int failure(Kind kind, const void *caller, size_t *bytes = nullptr) {
   return 0;
 }
 
-template <typename Function>
-Function *next(const char *name) {
-  return reinterpret_cast<Function *>(dlsym(RTLD_NEXT, name));
-}
-
 }  // namespace
 
 #define CALLER __builtin_return_address(0)
-/** Those that return -1 and set errno. `size` may shrink. */
-#define CALL(type, name, size, parameters, number, ...)                    \
-  type name parameters {                                                   \
-    if (const int error = failure(Kind::name, CALLER, size); error != 0) { \
-      errno = error;                                                       \
-      return -1;                                                           \
-    }                                                                      \
-    return static_cast<type>(syscall(number, __VA_ARGS__));                \
+/** A function under the C library's name. Its parameters are registers. Most
+return -1 and set errno; `half` counts for the third parameter. */
+#define FUNCTION(name, label)                                  \
+  extern "C" long name(long a, long b, long c, long d, long e, \
+                       long f) asm(label);                     \
+  long name([[maybe_unused]] long a, [[maybe_unused]] long b,  \
+            [[maybe_unused]] long c, [[maybe_unused]] long d,  \
+            [[maybe_unused]] long e, [[maybe_unused]] long f)
+#define CALL(kind, label, ...)                                      \
+  FUNCTION(kind##_##label, #label) {                                \
+    const int error = failure(Kind::kind, CALLER, &c);              \
+    return error == 0 ? syscall(__VA_ARGS__) : (errno = error, -1); \
   }
-#define SAME(type, name, like, ...) \
-  type name(__VA_ARGS__) __attribute__((alias(like)));
+#define CALL_64(kind, ...) \
+  CALL(kind, kind, __VA_ARGS__) CALL(kind, kind##64, __VA_ARGS__)
 
-extern "C" {
-
-CALL(ssize_t, read, &bytes, (int file, void *to, size_t bytes), SYS_read, file,
-     to, bytes)
-CALL(ssize_t, pread, &bytes, (int file, void *to, size_t bytes, off_t at),
-     SYS_pread64, file, to, bytes, at)
-CALL(ssize_t, pwrite, &bytes,
-     (int file, const void *from, size_t bytes, off_t at), SYS_pwrite64, file,
-     from, bytes, at)
-CALL(int, fstat, nullptr, (int file, struct stat *about) noexcept, SYS_fstat,
-     file, about)
-CALL(int, stat, nullptr, (const char *path, struct stat *about) noexcept,
-     SYS_newfstatat, AT_FDCWD, path, about, 0)
-CALL(int, statfs, nullptr, (const char *path, struct statfs *about) noexcept,
-     SYS_statfs, path, about)
-CALL(int, unlink, nullptr, (const char *path) noexcept, SYS_unlinkat, AT_FDCWD,
-     path, 0)
-CALL(int, rename, nullptr, (const char *from, const char *to) noexcept,
-     SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0)
-CALL(ssize_t, readlink, nullptr,
-     (const char *path, char *to, size_t bytes) noexcept, SYS_readlinkat,
-     AT_FDCWD, path, to, bytes)
-CALL(int, ftruncate, nullptr, (int file, off_t bytes) noexcept, SYS_ftruncate,
-     file, bytes)
-CALL(int, fdatasync, nullptr, (int file), SYS_fdatasync, file)
-CALL(int, munmap, nullptr, (void *at, size_t bytes) noexcept, SYS_munmap, at,
-     bytes)
-CALL(int, madvise, nullptr, (void *at, size_t bytes, int advice) noexcept,
-     SYS_madvise, at, bytes, advice)
-CALL(int, mincore, nullptr,
-     (void *at, size_t bytes, unsigned char *present) noexcept, SYS_mincore, at,
-     bytes, present)
-
-int open(const char *path, int flags, ...) {
-  va_list rest;
-  va_start(rest, flags);
-  const unsigned mode = va_arg(rest, unsigned);
-  va_end(rest);
-  if (const int error = failure(Kind::open, CALLER); error != 0)
-    return errno = error, -1;
-  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
-}
-
-int ioctl(int file, unsigned long request, ...) noexcept {
-  va_list rest;
-  va_start(rest, request);
-  void *const argument = va_arg(rest, void *);
-  va_end(rest);
-  if (const int error = failure(Kind::ioctl, CALLER); error != 0)
-    return errno = error, -1;
-  return static_cast<int>(syscall(SYS_ioctl, file, request, argument));
-}
+CALL_64(open, SYS_openat, AT_FDCWD, a, b, c)
+CALL(read, read, SYS_read, a, b, c)
+CALL_64(pread, SYS_pread64, a, b, c, d)
+CALL_64(pwrite, SYS_pwrite64, a, b, c, d)
+CALL_64(fstat, SYS_fstat, a, b)
+CALL_64(stat, SYS_newfstatat, AT_FDCWD, a, b, 0)
+CALL_64(statfs, SYS_statfs, a, b)
+CALL(unlink, unlink, SYS_unlinkat, AT_FDCWD, a, 0)
+CALL(rename, rename, SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, 0)
+CALL(readlink, readlink, SYS_readlinkat, AT_FDCWD, a, b, c)
+CALL_64(ftruncate, SYS_ftruncate, a, b)
+CALL(fdatasync, fdatasync, SYS_fdatasync, a)
+CALL_64(mmap, SYS_mmap, a, b, int(c), int(d), int(e), f)
+CALL(munmap, munmap, SYS_munmap, a, b)
+CALL(madvise, madvise, SYS_madvise, a, b, c)
+CALL(mincore, mincore, SYS_mincore, a, b, c)
+CALL(ioctl, ioctl, SYS_ioctl, a, b, c)
 
 /** It closes even so, as the kernel does. */
-int close(int file) {
+FUNCTION(close_, "close") {
   const int error = failure(Kind::close, CALLER);
-  const auto result = static_cast<int>(syscall(SYS_close, file));
+  const long result = syscall(SYS_close, a);
   return error == 0 ? result : (errno = error, -1);
 }
 
-int posix_fallocate(int file, off_t at, off_t bytes) {
-  if (const int error = failure(Kind::posix_fallocate, CALLER); error != 0)
-    return error;
-  return syscall(SYS_fallocate, file, 0, at, bytes) == 0 ? 0 : errno;
-}
+#define FALLOCATE(label)                                        \
+  FUNCTION(label##_, #label) {                                  \
+    const int error = failure(Kind::posix_fallocate, CALLER);   \
+    if (error != 0) return error;                               \
+    return syscall(SYS_fallocate, a, 0, b, c) == 0 ? 0 : errno; \
+  }
+FALLOCATE(posix_fallocate)
+FALLOCATE(posix_fallocate64)
 
-void *mmap(void *at, size_t bytes, int access, int flags, int file,
-           off_t from) noexcept {
-  if (const int error = failure(Kind::mmap, CALLER); error != 0)
-    return errno = error, MAP_FAILED;
-  return reinterpret_cast<void *>(
-      syscall(SYS_mmap, at, bytes, access, flags, file, from));
-}
+using Function = long(long, long, long, long);
 
-static char *real_path(const char *path, char *to, const void *caller) {
-  static const auto real = next<char *(const char *, char *)>("realpath");
-  if (const int error = failure(Kind::realpath, caller); error != 0)
-    return errno = error, nullptr;
-  return real(path, to);
-}
+#define REALPATH(label)                                             \
+  FUNCTION(label##_, #label) {                                      \
+    static const auto real =                                        \
+        reinterpret_cast<Function *>(dlsym(RTLD_NEXT, "realpath")); \
+    const int error = failure(Kind::realpath, CALLER);              \
+    return error == 0 ? real(a, b, 0, 0) : (errno = error, 0);      \
+  }
+REALPATH(realpath)
+REALPATH(__realpath_chk)
 
-char *realpath(const char *path, char *to) noexcept {
-  return real_path(path, to, CALLER);
-}
-
-/** As _FORTIFY_SOURCE has it. */
-char *__realpath_chk(const char *path, char *to, size_t) noexcept {
-  return real_path(path, to, CALLER);
-}
-
-int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                   void *(*body)(void *), void *argument) noexcept {
-  static const auto real = next<decltype(::pthread_create)>("pthread_create");
+FUNCTION(pthread_create_, "pthread_create") {
+  static const auto real =
+      reinterpret_cast<Function *>(dlsym(RTLD_NEXT, "pthread_create"));
   const int error = failure(Kind::pthread_create, CALLER);
-  return error != 0 ? error : real(thread, attributes, body, argument);
-}
-
-SAME(int, open64, "open", const char *, int, ...)
-SAME(int, fstat64, "fstat", int, struct stat64 *)
-SAME(int, stat64, "stat", const char *, struct stat64 *)
-SAME(int, statfs64, "statfs", const char *, struct statfs64 *)
-SAME(ssize_t, pread64, "pread", int, void *, size_t, off64_t)
-SAME(ssize_t, pwrite64, "pwrite", int, const void *, size_t, off64_t)
-SAME(int, posix_fallocate64, "posix_fallocate", int, off64_t, off64_t)
-SAME(int, ftruncate64, "ftruncate", int, off64_t)
-SAME(void *, mmap64, "mmap", void *, size_t, int, int, int, off64_t)
+  return error != 0 ? error : real(a, b, c, d);
 }

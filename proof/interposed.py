@@ -17,7 +17,7 @@ KINDS = (
     "pthread_create",
 )
 HALF = 1 << 20
-_RANGES, _COUNT, _SKIP, _SEEN, _FAILED, _ERRORS = (8 * place for place in range(6))
+_RANGES, _COUNT, _SKIP, _ONLY, _SEEN, _FAILED, _ERRORS = (8 * place for place in range(7))
 _SITES = _ERRORS + 8 * 32
 _SITE, _SITES_ROOM = 24, 512
 _FIRST_RANGE = _SITES + _SITE * _SITES_ROOM
@@ -56,12 +56,12 @@ class Calls:
     def _get(self, at: int) -> int:
         return int(struct.unpack_from("<Q", self._file, at)[0])
 
-    def arm(self, errors: Mapping[str, int], skip: int, count: int) -> None:
-        """Calls of these kinds fail so: `count` of them, after `skip` others."""
+    def arm(self, errors: Mapping[str, int], skip: int, count: int, only: int = 0) -> None:
+        """Calls of these kinds fail so: `count` of them, after `skip` others. `only`: from this site; 0: from any."""
         self._set(_COUNT, 0)
         for place, kind in enumerate(KINDS):
             self._set(_ERRORS + 8 * place, errors.get(kind, 0))
-        for at, value in ((_SEEN, 0), (_FAILED, 0), (_SKIP, skip), (_COUNT, count)):
+        for at, value in ((_SEEN, 0), (_FAILED, 0), (_ONLY, only), (_SKIP, skip), (_COUNT, count)):
             self._set(at, value)
 
     def disarm(self) -> tuple[int, int]:
@@ -69,16 +69,16 @@ class Calls:
         self._set(_COUNT, 0)
         return self._get(_SEEN), self._get(_FAILED)
 
-    def sites(self) -> dict[str, tuple[int, int]]:
-        """Where our code calls: the kind and the place, how often it called, and how often that failed."""
-        begins = [begin for begin, _, _ in self.functions]
-        found = {}
-        for at in range(_SITES, _FIRST_RANGE, _SITE):
-            key, seen, failed = struct.unpack_from("<QQQ", self._file, at)
-            if key:
-                begin, _, name = self.functions[bisect.bisect_left(begins, key >> 8) - 1]
-                found[f"{KINDS[key & 0x7F]} {name}+{(key >> 8) - begin:#x}"] = (seen, failed)
-        return found
+    def sites(self) -> dict[int, tuple[int, int]]:
+        """Where our code calls: how often it called, and how often that failed."""
+        rows = (struct.unpack_from("<QQQ", self._file, at) for at in range(_SITES, _FIRST_RANGE, _SITE))
+        return {key: (seen, failed) for key, seen, failed in rows if key}
+
+    def name(self, site: int) -> str:
+        """The kind and the place."""
+        address = site >> 8
+        begin, _, name = self.functions[bisect.bisect_left(self.functions, (address,)) - 1]
+        return f"{KINDS[site & 0x7F]} {name}+{address - begin:#x}"
 
 
 # Ways of failing, and whether all calls from one on fail so. A call that is interrupted for ever is tried for ever.

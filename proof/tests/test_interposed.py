@@ -77,9 +77,15 @@ class Interposed(Scratch):
             self.assertIn(error, said[kind][:1] if in_result else said[kind][1:], kind)
         self.assertEqual(self.calls.disarm(), (len(KINDS), len(KINDS)))
         sites = self.calls.sites()
-        self.assertEqual(sorted(name.split()[0] for name in sites), sorted(KINDS))
+        names = [self.calls.name(site) for site in sites]
+        self.assertEqual(sorted(name.split()[0] for name in names), sorted(KINDS))
+        self.assertTrue(all("memdiag" in name for name in names))
         self.assertEqual(set(sites.values()), {(1, 1)})
-        self.assertTrue(all("memdiag" in name for name in sites))
+        # From one place alone.
+        site = next(site for site in sites if "pread " in self.calls.name(site))
+        self.calls.arm(errors, 0, 1 << 62, site)
+        said = self.said()
+        self.assertEqual([kind for kind in KINDS if said[kind][1]], ["pread"])
 
     def test_what_is_not_ours_or_not_armed_works(self):
         self.calls.arm(WAYS["refused"][0], 0, 1 << 62)
