@@ -193,7 +193,8 @@ std::optional<Recorded_run> Flight_recorder::last_run() const {
   return m_last_run;
 }
 
-std::optional<Recorded_run> Flight_recorder::this_run() const {
+std::optional<Recorded_run> Flight_recorder::this_run(
+    std::string *remark) const {
   std::shared_ptr<Profile_file> file;
   {
     const std::lock_guard<std::mutex> guard(m_mutex);
@@ -201,7 +202,8 @@ std::optional<Recorded_run> Flight_recorder::this_run() const {
   }
   if (file == nullptr) return std::nullopt;
   Contents contents;
-  (void)file->read(&contents);
+  std::string words = file->read(&contents);
+  if (remark != nullptr) *remark = std::move(words);
   return std::move(contents.latest);
 }
 

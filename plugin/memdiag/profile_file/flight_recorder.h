@@ -68,8 +68,10 @@ class Flight_recorder {
   @throws std::bad_alloc */
   std::optional<Recorded_run> last_run() const;
   /** The records of this run so far. Empty: there are none, or the file cannot
-  be read. @throws std::bad_alloc */
-  std::optional<Recorded_run> this_run() const;
+  be read.
+  @param remark  out: why records are missing, or ""
+  @throws std::bad_alloc */
+  std::optional<Recorded_run> this_run(std::string *remark = nullptr) const;
 
  private:
   struct Buffers;

@@ -313,8 +313,10 @@ void add_rows(Statement *statement, Sink<profile::Profile_history_row> *sink) {
     warn_of_replaced(statement, *run);
     profile::profile_history_rows(*run, 1, add);
   }
-  if (const auto run = profile_switch::this_run(); run && goes_on)
-    profile::profile_history_rows(*run, 0, add);
+  std::string remark;
+  const auto run = profile_switch::this_run(&remark);
+  if (!remark.empty()) statement->warn(remark);
+  if (run && goes_on) profile::profile_history_rows(*run, 0, add);
 }
 
 void add_rows(Statement *, Sink<Run_history_row> *sink) {

@@ -153,8 +153,8 @@ std::optional<profile::Recorded_run> last_run() {
   return state().recorder.last_run();
 }
 
-std::optional<profile::Recorded_run> this_run() {
-  return state().recorder.this_run();
+std::optional<profile::Recorded_run> this_run(std::string *remark) {
+  return state().recorder.this_run(remark);
 }
 
 void stop() {

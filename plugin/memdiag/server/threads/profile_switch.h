@@ -44,9 +44,10 @@ std::string start(const std::string &path);
 void stop();
 
 /** The runs that the flight recorder knows; empty: none recorded anything.
+@param remark  out: why records are missing, or ""
 @throws std::bad_alloc */
 std::optional<profile::Recorded_run> last_run();
-std::optional<profile::Recorded_run> this_run();
+std::optional<profile::Recorded_run> this_run(std::string *remark);
 
 }  // namespace memdiag::profile_switch
 

@@ -146,6 +146,19 @@ TEST_F(FlightRecorder, AnotherProfileIsNotRecordedBeforeItsBegin) {
   EXPECT_EQ(2u, recorder.this_run()->history.size());
 }
 
+TEST_F(FlightRecorder, AReaderIsToldOfAFileThatCannotBeRead) {
+  Flight_recorder recorder(test_clock);
+  (void)recorder.load(m_path, run());
+  ASSERT_EQ(0, recorder.begin());
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  std::string remark;
+  EXPECT_TRUE(recorder.this_run(&remark));
+  EXPECT_EQ("", remark);
+  ASSERT_EQ(0, truncate(m_path.c_str(), 0));
+  EXPECT_FALSE(recorder.this_run(&remark));
+  EXPECT_NE("", remark);
+}
+
 TEST_F(FlightRecorder, CodeThatIsLoadedLaterIsKnownAMinuteLater) {
   Flight_recorder recorder(test_clock);
   (void)recorder.load(m_path, run());
