@@ -115,7 +115,7 @@ def round_of(
     """One round: a fresh server of each arm for each kind. The arms follow each other directly."""
     measured: dict[str, dict[str, Any]] = {arm.name: {} for arm in arms}
     for arm in arms:
-        with prepared.copy(template, arm) as folder, arm.server(folder, ()) as server:
+        with prepared.copy(objects.without_tables(arms), arm) as folder, arm.server(folder, ()) as server:
             server.start()
             time.sleep(START_SECONDS)
             measured[arm.name][START] = server.rss_kb()

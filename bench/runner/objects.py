@@ -156,6 +156,11 @@ def data_key() -> dict[str, object]:
     }
 
 
+def without_tables(arms: Sequence[arm_list.Arm]) -> Path:
+    """A folder with a new data directory: the pool would read pages of tables at a start."""
+    return prepared.template("without_tables", {}, arms, (), lambda _: None)
+
+
 def template(arms: Sequence[arm_list.Arm]) -> Path:
     """A folder with the tables and procedures of all kinds."""
     return prepared.template("per_object", data_key(), arms, OPTIONS, fill)
