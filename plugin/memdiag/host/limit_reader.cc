@@ -51,6 +51,13 @@ bool Limit_reader::find(const std::string &membership) {
 }
 
 Limit_figures Limit_reader::read(uint64_t now_us) {
+  Limit_figures figures = read_files(now_us);
+  // A limit that is not known may leave less.
+  if (figures.is_unsure) figures.room_bytes.reset();
+  return figures;
+}
+
+Limit_figures Limit_reader::read_files(uint64_t now_us) {
   Limit_figures figures;
   m_failed = false;
   std::string membership = read_text("/proc/self/cgroup").value_or("");

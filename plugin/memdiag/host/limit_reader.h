@@ -72,10 +72,11 @@ class Limit_reader {
  private:
   std::optional<std::string> read_text(const std::string &file);
   bool find(const std::string &membership);
+  Limit_figures read_files(uint64_t now_us);
 
   const std::string m_root;
   const Limits m_which;
-  /** Whether read_text() has failed. */
+  /** read_text() sets it when it fails. */
   bool m_failed{false};
   /** Empty: the group is looked for. */
   Reading m_found_us;

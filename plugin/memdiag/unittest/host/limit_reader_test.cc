@@ -254,6 +254,7 @@ TEST(LimitReader, ALimitThatCannotBeReadIsNotTheMachines) {
   for (auto *const write : {write_v1, write_v2}) {
     Tree tree(write);
     const auto texts = tree.texts();
+    tree.write("/proc/meminfo", "MemAvailable: 4194304 kB\n");
     ASSERT_EQ(1000 * mb, limit_bytes(tree.read(0)));
     uint64_t now_us = 0;
     for (const auto &[file, text] : texts) {
@@ -264,11 +265,13 @@ TEST(LimitReader, ALimitThatCannotBeReadIsNotTheMachines) {
       now_us += 60 * second;  // it looks for its group again
       const Limit_figures figures = tree.read(now_us);
       if (figures.is_unsure)
-        EXPECT_FALSE(limit_bytes(figures)) << file;
+        EXPECT_FALSE(limit_bytes(figures) || figures.room_bytes) << file;
       else
         EXPECT_EQ(1000 * mb, figures.group_limit_bytes) << file;
       Limit_reader another(tree.at(""));
-      EXPECT_TRUE(another.read(0).is_unsure) << file;
+      const Limit_figures at_first = another.read(0);
+      EXPECT_TRUE(at_first.is_unsure) << file;
+      EXPECT_FALSE(at_first.room_bytes) << file;
       tree.remove(file);
       tree.write(file, text);
       EXPECT_EQ(1000 * mb, limit_bytes(tree.read(now_us + 1))) << file;
@@ -278,7 +281,9 @@ TEST(LimitReader, ALimitThatCannotBeReadIsNotTheMachines) {
   // Version 1 tells limits of groups that cannot be seen there.
   Tree tree(write_v1);
   tree.make_unreadable(service + "/memory.stat");
-  EXPECT_TRUE(tree.read(0).is_unsure);
+  const Limit_figures figures = tree.read(0);
+  EXPECT_TRUE(figures.is_unsure);
+  EXPECT_FALSE(figures.room_bytes);
 }
 
 TEST(LimitReader, WhatCannotBeGivenBack) {
