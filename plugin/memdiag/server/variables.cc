@@ -7,11 +7,11 @@
 
 #include <bit>
 #include <climits>
-#include <cstring>
 #include <mutex>
 #include <string>
 
 #include "my_sys.h"
+#include "mysql/service_mysql_alloc.h"
 #include "mysqld_error.h"
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/tracking.h"
@@ -25,6 +25,7 @@
 #include "plugin/memdiag/tables/variable_list.h"
 #include "sql/derror.h"
 #include "sql/mysqld.h"
+#include "sql/psi_memory_key.h"
 #include "sql/sql_class.h"
 #include "sql/sql_error.h"
 #include "sql/sys_vars.h"
@@ -246,8 +247,10 @@ bool update_target(sys_var *, THD *thd, enum_var_type) {
   if (error != 0) {
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
                         "memdiag: the ceiling is OFF: error %d", error);
-    // The server made a copy of what was set. No target is shorter.
-    strcpy(memdiag::ceiling::wish, "OFF");
+    // The server made a copy of what was set, and frees it at the next SET.
+    my_free(memdiag::ceiling::wish);
+    memdiag::ceiling::wish =
+        my_strdup(key_memory_Sys_var_charptr_value, "OFF", MYF(0));
   } else if (const std::string doubt = memdiag::ceiling::doubt();
              !doubt.empty())
     push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
