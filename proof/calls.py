@@ -26,14 +26,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.runner import arms as arm_list
 from harness.cgroup import memory_limit
-from harness.common import lock, say
+from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server, initialise
 from harness.sql import Connection, ConnectionLost, Result, SqlError
-from harness.state_file import read_state, write_state
 from proof import cases, settings
 from proof.interposed import WAYS, Calls
-from proof.places import STATES, scratch
+from proof.places import add_options, resumed, scratch
 from proof.switch import FOREVER, OPTIONS
 
 SHIM = "libmemdiag_calls_shim.so"
@@ -359,21 +358,13 @@ def work_until(options: argparse.Namespace, counts: Counts, keep: Callable[[], N
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=math.inf, help="at most")
-    parser.add_argument("--arm", default="dev", help="the server, of bench/runner/arms.py (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--case", help="only statements that have this text, and none that is kept")
-    parser.add_argument("--fresh", action="store_true", help="begin anew")
+    add_options(parser)
     options = parser.parse_args()
-    state = STATES / f"calls-{options.arm}-{options.seed}.json"
-    log = state.with_suffix(".faults")
-    with lock(state.with_suffix(".lock"), "failing calls with this seed"):
-        before = {} if options.fresh or options.case else read_state(state)
+    with resumed("calls", options, "failing calls with this seed") as (before, keep, log):
         counts = Counts(**before) if before else Counts()
         counts.errors = Counter(counts.errors)
         random.seed(f"{options.seed}/{counts.place}")
-        if options.fresh:
-            log.unlink(missing_ok=True)
-        work_until(options, counts, (lambda: None) if options.case else (lambda: write_state(state, vars(counts))), log)
+        work_until(options, counts, lambda: keep(vars(counts)), log)
     say(render(counts))
     return 1 if counts.faults else 0
 

@@ -52,7 +52,7 @@ struct Control {
   /** Out: those that could have failed, and those that did. */
   Number seen;
   Number failed;
-  /** Of each kind; 0: it does not fail. */
+  /** The errno that a call of each kind gets; 0: it does not fail. */
   Number error[32];
   /** Out: where it was called from. */
   struct {
@@ -61,7 +61,7 @@ struct Control {
     Number seen;
     Number failed;
   } sites[512];
-  /** Of mysqld's file, in order. */
+  /** The functions of ours: sorted addresses in the file of mysqld. */
   uint64_t range[][2];
 };
 

@@ -21,13 +21,12 @@ from typing import Any, Self
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.runner import arms as arm_list
-from harness.common import lock, say
+from harness.common import say
 from harness.problem import Problem, run_main
-from harness.state_file import read_state, write_state
 from proof import cases
 from proof.cases import CONNECT, Case
 from proof.compare import Answer, difference
-from proof.places import STATES, scratch
+from proof.places import add_options, resumed, scratch
 from proof.switch import FOREVER, IN_MALLOC, NOTHING, Run, Switched, Way
 
 AT_RANDOM = 300  # queries of a round; the first round has the fixed statements, too
@@ -339,23 +338,15 @@ def work(options: argparse.Namespace, counts: Counts, keep: Callable[[], None], 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--injections", type=int, default=1_000_000, help="in all (default: %(default)s)")
-    parser.add_argument("--arm", default="dev", help="the server, of bench/runner/arms.py (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--case", help="only statements that have this text, and none that is kept")
-    parser.add_argument("--fresh", action="store_true", help="begin anew")
+    add_options(parser)
     options = parser.parse_args()
     if options.injections < 1:
         raise Problem("--injections must be above zero")
     if not arm_list.choose(options.arm)[0].ours:
         raise Problem("--arm must name a server of this project: no other has pools")
-    state = STATES / f"failing-{options.arm}-{options.seed}.json"
-    log = state.with_suffix(".faults")
-    with lock(state.with_suffix(".lock"), "failing allocations with this seed"):
-        before = {} if options.fresh or options.case else read_state(state)
+    with resumed("failing", options, "failing allocations with this seed") as (before, keep, log):
         counts = Counts.of(before) if before else Counts()
-        if options.fresh:
-            log.unlink(missing_ok=True)
-        work(options, counts, (lambda: None) if options.case else (lambda: write_state(state, vars(counts))), log)
+        work(options, counts, lambda: keep(vars(counts)), log)
     say(render(counts))
     return 1 if counts.faults else 0
 
