@@ -51,8 +51,9 @@ extern constinit thread_local Request request_of_thread;
 are few, and much of them may be untouched for long. */
 constexpr size_t watched_size = 1 << 20;
 
-/** Of the buffers of upstream's IO_CACHE. Where there is no memory for one, it
-asks for one that is a quarter smaller, down to 8 KB. 0: not known. */
+/** The account of the buffers of IO_CACHE. Upstream asks for a buffer that is a
+quarter smaller, down to 8 KB, when it gets none. 0: the account is not known.
+*/
 inline constinit std::atomic<Account> account_of_buffers{0};
 
 struct Watcher {

@@ -113,7 +113,7 @@ struct Contents {
   std::vector<Sample> samples;
   /** The number of records with a wrong checksum. */
   size_t damaged{0};
-  /** Of reading the file: 0 or an errno. */
+  /** The errno if the file could not be read, or 0. */
   int error{0};
 };
 

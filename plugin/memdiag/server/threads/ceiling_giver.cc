@@ -249,8 +249,9 @@ void kill_again(State *self) {
   }
 }
 
-/** Of the statements that run. */
+/** What the statements that run wait for. */
 struct Waiting {
+  /** Each of them waits. */
   bool all;
   /** The largest block that one of them waits for, if it may be told to end,
   and its end would take the wish back. */
