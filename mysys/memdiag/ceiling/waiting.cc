@@ -57,6 +57,13 @@ bool take_lane(Thread *self) {
   return true;
 }
 
+/** The ceiling is OFF or WATCH now, another target began, or clients have had
+their time to end before a shutdown. */
+bool waits_are_over(const Thread *self) {
+  return !may_wait.load(std::memory_order_relaxed) ||
+         generation.load(std::memory_order_relaxed) != self->generation;
+}
+
 bool is_to_end(const Thread *self) {
   return self->taker.told_to_end.load(std::memory_order_relaxed) ||
          ask_owner(&Owner::is_killed, false);
@@ -174,9 +181,7 @@ bool wait(Thread *self, int64_t bytes, May may) {
       last = Answer::went_on;
       break;
     }
-    if (generation.load(std::memory_order_relaxed) != self->generation ||
-        (may.raise && ends_at_once(self)))
-      break;
+    if (waits_are_over(self) || (may.raise && ends_at_once(self))) break;
     tell_large(self);
     waits(self, bytes, !may.raise);
     // Its last round may have seen plenty.
@@ -204,8 +209,7 @@ bool wait(Thread *self, int64_t bytes, May may) {
 
 void wait_for_lane(Thread *self, int64_t bytes) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
-  while (needs_lane(bytes) && !take_lane(self) &&
-         generation.load(std::memory_order_relaxed) == self->generation &&
+  while (needs_lane(bytes) && !take_lane(self) && !waits_are_over(self) &&
          clock_us(CLOCK_MONOTONIC) - began_us < longest_lane_us()) {
     tell_large(self);
     waits(self, 0, true);
@@ -227,9 +231,7 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC) -
                             (self->sends_value ? self->text_waited_us : 0);
   uint64_t waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
-  while (may_wait.load(std::memory_order_relaxed) &&
-         account.level() != Level::unknown &&
-         generation.load(std::memory_order_relaxed) == self->generation &&
+  while (!waits_are_over(self) && account.level() != Level::unknown &&
          !has_room_for_text(bytes, waited_us) &&
          !ask_owner(&Owner::goes_on, false)) {
     const uint64_t now_us = clock_us(CLOCK_MONOTONIC);

@@ -23,8 +23,10 @@ MEMDIAG_CEILING_FIGURE(
     "cannot be read. While memdiag_memory_target is OFF, the variable is 0 and "
     "there is no metric.")
 MEMDIAG_CEILING_FIGURE(target_bytes, bytes, "target", "By", gauge,
-                       now.shown(now.marks.target_bytes),
-                       "The target that the ceiling keeps. None: level 0.")
+                       now.acts ? now.shown(now.marks.target_bytes)
+                                : std::nullopt,
+                       "The target that the ceiling keeps. None: level 0, or "
+                       "memdiag_memory_target is WATCH.")
 MEMDIAG_CEILING_FIGURE(left_bytes, bytes, "left", "By", gauge,
                        now.shown(now.left_bytes),
                        "Left below the target. 0 above it. None: level 0.")

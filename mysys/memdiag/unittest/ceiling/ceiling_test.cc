@@ -110,6 +110,7 @@ class Ceiling : public testing::Test {
   /** Of a thread whose growth is known. */
   static Taker *begin_statement(const Owner *owner = &nobody) {
     EXPECT_EQ(0, switch_on(owner));
+    let_threads_wait(true);
     on_event(true, 0, 0);
     return begin(0);
   }
@@ -1116,6 +1117,32 @@ TEST_F(Ceiling, a_statement_that_is_killed_waits_no_longer) {
   EXPECT_TRUE(passed);
 }
 
+/** memdiag_memory_target is WATCH now, or the server shuts down. */
+TEST_F(Ceiling, what_waits_goes_on_when_threads_may_wait_no_longer) {
+  begin_statement();
+  take_lane();
+  make_red();
+  std::atomic<bool> in_lane{false};
+  std::thread for_lane([&in_lane] {
+    begin_with_large_block(&in_lane);
+    (void)end();
+  });
+  std::atomic<bool> asked{false};
+  std::thread for_room([&asked] {
+    on_event(true, 0, 0);
+    begin(0);
+    EXPECT_TRUE(on_ask(Pool::statement, mb));
+    asked = true;
+    (void)end();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(in_lane);
+  EXPECT_FALSE(asked);
+  let_threads_wait(false);
+  for_lane.join();
+  for_room.join();
+}
+
 /** One that cannot be refused a block, and is told to end. */
 TEST_F(Ceiling, one_statement_after_the_other_goes_on_to_its_end) {
   Taker *const taker = begin_statement();
@@ -1395,6 +1422,7 @@ TEST_F(Ceiling, the_owner_is_told_of_a_block_that_a_pool_was_asked_for) {
 
 TEST_F(Ceiling, threads_ask_as_soon_as_one_sees_that_memory_is_short) {
   begin_statement();
+  let_threads_wait(false);
   make_red();
   on_event(true, mb, 0);
   EXPECT_FALSE(is_set(pools::attention(), pools::Attention::ceiling));

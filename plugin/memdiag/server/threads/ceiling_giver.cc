@@ -385,6 +385,15 @@ bool take_step(State *self, uint64_t now_us) {
   return !gives_back;
 }
 
+/** A shutdown has killed the clients, and those that may end have. What waits
+still asked for a block that cannot be refused: it would wait longer than who
+sent SIGTERM does. Caller holds `round`. */
+bool clients_had_time(State *self, uint64_t now_us) {
+  if (get_server_state() != SERVER_SHUTTING_DOWN) return false;
+  if (!self->shutdown_us) self->shutdown_us = now_us;
+  return now_us - *self->shutdown_us >= longest_ask_us;
+}
+
 }  // namespace
 
 void call_giver() {
@@ -408,7 +417,8 @@ bool round(State *self) {
       // The group may have been made anew, under the same name.
       self->kept_file.clear();
     }
-    let_threads_wait(self->at_work && acts());
+    let_threads_wait(self->at_work && acts() &&
+                     !clients_had_time(self, now_us));
     let_threads_ask(self->at_work && acts() &&
                     account.level() >= Level::yellow);
     if (self->kills_due) kill_again(self);

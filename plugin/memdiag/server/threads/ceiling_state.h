@@ -144,6 +144,8 @@ struct State {
   std::optional<uint64_t> limits_us;
   uint64_t watched_us{0};
   uint64_t woken_us{0};
+  /** A round saw first that the server shuts down. */
+  std::optional<uint64_t> shutdown_us;
   /** A statement was told to end, and has not ended. */
   bool kills_due{false};
   bool said_unknown{false};
