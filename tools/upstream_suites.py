@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import os
 import pwd
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,10 +33,17 @@ from harness.state_file import read_state, write_state
 
 SUITES = "main,innodb,innodb_fts,perfschema,sys_vars,binlog,rpl,parts"
 DIFFERENCES = ROOT / "mysql-test" / "upstream_differences.txt"
-SAVED = ROOT / "mysql-test" / "upstream_results.md"
+# What a test sources that needs a debug build.
+NEEDS_DEBUG = re.compile(r"source include/have_debug(_sync)?\.inc")
 PIECE = 60
 # If a test has several combinations, the later of these results counts.
 ORDER = ["disabled", "skipped", "pass", "fail"]
+
+
+def saved(preset: str) -> Path:
+    """The page that --save writes."""
+    of = "" if preset == "dev" else f"_{preset}"
+    return ROOT / "mysql-test" / f"upstream_results{of}.md"
 
 
 def mysqld(preset: str) -> Path:
@@ -68,12 +76,17 @@ class Server:
         state = {"server": self.server, "results": self.results, "alone": self.alone}
         write_state(self.path, state)
 
-    def tests_of(self, suite: str) -> list[str]:
+    def tests_of(self, suite: str, need_debug: bool = False) -> list[str]:
+        """@param need_debug: only those that another build skips for that reason"""
         where = "t" if suite == "main" else f"suite/{suite}/t"
         source = self.build / "mysql" / "mysql-test" / where
         if not source.is_dir():
             raise Problem(f"upstream has no suite {suite!r}")
-        tests = {f"{suite}.{path.stem}" for path in source.glob("*.test")}
+        tests = {
+            f"{suite}.{path.stem}"
+            for path in source.glob("*.test")
+            if not need_debug or NEEDS_DEBUG.search(path.read_text(errors="replace"))
+        }
         listed = self.build / "mysql" / "mysql-test" / "collections" / "disabled.def"
         # Leaves them out, because the driver runs every test that is named, even a disabled one.
         return sorted(tests - disabled_everywhere(listed.read_text()))
@@ -258,7 +271,7 @@ def outdated(reasons: dict[str, str], results: dict[str, dict[str, str]], suites
     return words
 
 
-def report(state: str, results: dict[str, dict[str, str]], words: dict[str, str]) -> str:
+def report(state: str, preset: str, results: dict[str, dict[str, str]], words: dict[str, str]) -> str:
     """The page that --save writes. `state`: the commit; `results`: of all tests that ran;
     `words`: what each failure means."""
     by_suite: dict[str, list[str]] = {}
@@ -277,7 +290,8 @@ def report(state: str, results: dict[str, dict[str, str]], words: dict[str, str]
     lines = [
         "# Upstream's suites on this server",
         "",
-        f"`tools/upstream_suites.py --save` made this page of commit {state}, {time.strftime('%Y-%m-%d')}.",
+        f"`tools/upstream_suites.py --save` made this page of commit {state}, {time.strftime('%Y-%m-%d')}, "
+        f"preset {preset}.",
         "",
         table(head, rows),
     ]
@@ -296,6 +310,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--preset", default="dev", help="default: %(default)s")
     parser.add_argument("--suites", default=SUITES, help="default: %(default)s")
     parser.add_argument("--tests", metavar="TEST,...", help="these instead of whole suites")
+    parser.add_argument(
+        "--need-debug",
+        action="store_true",
+        help="of the suites, only the tests that other builds than --preset debug skip",
+    )
     parser.add_argument("--minutes", type=float, default=1e6, help="begin no further piece after that")
     parser.add_argument("--jobs", type=int, default=4, metavar="N")
     parser.add_argument(
@@ -308,7 +327,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--save",
         action="store_true",
-        help=f"at the end, write {SAVED.relative_to(ROOT)}; the tree must have no changes",
+        help=f"at the end, write {saved('dev').relative_to(ROOT)} or its like; the tree must have no changes",
     )
     options = parser.parse_args()
     known_preset(options.preset)
@@ -331,7 +350,9 @@ def main() -> int:
         lock(ROOT / "build" / "stock" / "run-tests.lock", "testing preset stock"),
     ):
         ours = Server(options.preset, options.jobs, options.mysqld)
-        tests = options.tests.split(",") if options.tests else [t for suite in suites for t in ours.tests_of(suite)]
+        tests = [t for suite in suites for t in ours.tests_of(suite, options.need_debug)]
+        if options.tests:
+            tests = options.tests.split(",")
         if not ours.run_in_pieces(tests, deadline):
             say("-- time is up; the same command continues")
             return 2
@@ -350,8 +371,9 @@ def main() -> int:
     for test, word in words.items():
         say(f"{test:50} {word}")
     if options.save:
-        SAVED.write_text(report(state, {t: ours.results[t] for t in tests}, words))
-    wrong = outdated(reasons, ours.results, suites)
+        results = {t: ours.results[t] for t in tests}
+        saved(options.preset).write_text(report(state, options.preset, results, words))
+    wrong = outdated(reasons, ours.results, [] if options.need_debug else suites)
     for test, word in wrong.items():
         say(f"{test:50} {word}, but {DIFFERENCES.name} names it")
     count = [entry["result"] for entry in (ours.results[t] for t in tests)]

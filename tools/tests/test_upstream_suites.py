@@ -86,6 +86,20 @@ class Servers(Scratch):
         server.path.write_text(server.path.read_text()[:-3])
         self.assertEqual(Server("dev", 1).results, {})
 
+    def test_those_that_need_a_debug_build(self):
+        folder = self.root / "build" / "dev" / "mysql" / "mysql-test"
+        tests = folder / "suite" / "innodb" / "t"
+        tests.mkdir(parents=True)
+        (folder / "collections").mkdir()
+        (folder / "collections" / "disabled.def").write_text("innodb.off : why\n")
+        (tests / "all.test").write_text("SELECT 1;\n")
+        (tests / "points.test").write_text("--source include/have_debug.inc\n")
+        (tests / "sync.test").write_text("-- source include/have_debug_sync.inc\n")
+        (tests / "off.test").write_text("--source include/have_debug.inc\n")
+        server = Server("dev", 1)
+        self.assertEqual(server.tests_of("innodb"), ["innodb.all", "innodb.points", "innodb.sync"])
+        self.assertEqual(server.tests_of("innodb", need_debug=True), ["innodb.points", "innodb.sync"])
+
     def test_results_under_other_options_are_others(self):
         server = Server("dev", 1)
         server.results["main.a"] = {"result": "pass", "comment": ""}
@@ -221,7 +235,7 @@ class Report(unittest.TestCase):
                 ("rpl.b", "pass"),
             )
         }
-        page = report("abc1234", results, {"main.b": "fails on stock too"})
+        page = report("abc1234", "dev", results, {"main.b": "fails on stock too"})
         self.assertIn("commit abc1234", page)
         rows = [
             [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")
