@@ -7,6 +7,12 @@
 #include <string_view>
 
 #include <jemalloc/jemalloc.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+
+#include <algorithm>
+#include <cstring>
+#endif
 
 #include "mysys/memdiag/jemalloc/internals.h"
 
@@ -241,6 +247,25 @@ int cache_flag(Cache cache) {
 }
 }  // namespace
 
+#ifdef __SANITIZE_ADDRESS__
+/* Of a pool's memory the sanitizer knows only this. Blocks that wait in a cache
+are free as well. */
+void *allocate(unsigned arena, Cache cache, size_t size, bool zero) noexcept {
+  const size_t usable = usable_by_library(size);
+  void *const block = MEMDIAG_JE(mallocx)(
+      std::max<size_t>(size, 1), MALLOCX_ARENA(arena) | cache_flag(cache));
+  if (block == nullptr) return nullptr;
+  __asan_poison_memory_region(block, usable);
+  __asan_unpoison_memory_region(block, size);
+  if (zero) memset(block, 0, size);
+  return block;
+}
+
+void free(void *block, Cache cache, size_t size) noexcept {
+  __asan_poison_memory_region(block, usable_by_library(size));
+  MEMDIAG_JE(sdallocx)(block, std::max<size_t>(size, 1), cache_flag(cache));
+}
+#else
 void *allocate(unsigned arena, Cache cache, size_t size, bool zero) noexcept {
   if (size == 0) size = 1;
   if (cache != no_cache && !zero)
@@ -254,6 +279,7 @@ void free(void *block, Cache cache, size_t size) noexcept {
   if (cache != no_cache && memdiag_cache_free(block, cache, size)) return;
   MEMDIAG_JE(sdallocx)(block, size, cache_flag(cache));
 }
+#endif
 
 size_t usable_by_library(size_t size) noexcept {
   return MEMDIAG_JE(nallocx)(size == 0 ? 1 : size, 0);

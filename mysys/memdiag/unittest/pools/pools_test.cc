@@ -13,6 +13,10 @@
 #include <utility>
 #include <vector>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include "mysys/memdiag/base/rss.h"
 #include "mysys/memdiag/pools/attention.h"
 #include "mysys/memdiag/pools/fallback_filter.h"
@@ -75,6 +79,23 @@ TEST(PoolRouting, BlocksLieInThePoolsArenas) {
     block.free();
   }
 }
+
+#ifdef __SANITIZE_ADDRESS__
+TEST(PoolRouting, TheSanitizerKnowsWhatIsFree) {
+  for (size_t size : sizes) {
+    if (size == 0) continue;
+    const Block block = Block::make(size, 3);
+    char *const bytes = static_cast<char *>(block.memory);
+    EXPECT_EQ(nullptr, __asan_region_is_poisoned(bytes, size)) << size;
+    if (size % 8 == 0 && placed::usable(size) > size) {
+      EXPECT_TRUE(__asan_address_is_poisoned(bytes + size)) << size;
+    }
+    block.free();
+    EXPECT_TRUE(__asan_address_is_poisoned(bytes)) << size;
+    EXPECT_TRUE(__asan_address_is_poisoned(bytes + size - 1)) << size;
+  }
+}
+#endif
 
 TEST(PoolRouting, ArenasAreNamedAndSetUp) {
   Block::make(10, 1).free();
