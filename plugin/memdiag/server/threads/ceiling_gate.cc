@@ -218,6 +218,17 @@ bool refuse(Running *mine, uint64_t began_us) {
   return true;
 }
 
+/** The scheduler begins an event anew although its last run waits. More of them
+would fill the memory that they wait for. Caller holds the mutex. */
+bool waits_already(const State &self, const Running &event) {
+  for (const Running *each = self.waiting.first; each != nullptr;
+       each = each->next)
+    if (each->hash == event.hash &&
+        each->thd->system_thread == SYSTEM_THREAD_EVENT_WORKER)
+      return true;
+  return false;
+}
+
 /** There is room now, and no other waits for it. */
 bool has_room_at_once(State *self, const Running &running,
                       const Expectation &expected) {
@@ -240,7 +251,10 @@ bool queue(State *self, Own *mine, Expectation *expected) {
   {
     MUTEX_LOCK(locked, &self->mutex);
     mine->at_gate = true;
-    in_vain = waits_in_vain(self, running, expected, began_us, &waited);
+    if (exempt::is_of_system(thd) && acts() && waits_already(*self, *running))
+      in_vain = waited = true;
+    else
+      in_vain = waits_in_vain(self, running, expected, began_us, &waited);
     mine->at_gate = false;
     if (!in_vain) {
       running->taker = begin(expected->bytes);
