@@ -141,8 +141,7 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
     }
     const uint64_t waited_us = monotonic_us() - began_us;
     const bool in_turn = is_small || self->waiting.first == mine;
-    const bool alone =
-        !is_small && self->running.count == 0 && self->events == 0;
+    const bool alone = !is_small && self->running.count == 0;
     if (in_turn && (alone || has_room(self, *mine, *expected, waited_us)))
       break;
     // Running ones may never take what is expected of them.
@@ -277,9 +276,9 @@ class Event {
  public:
   Event() = default;
   ~Event() {
+    pauses(&state());
     const Running &running = own().running;
     if (running.taker != nullptr) peaks.note(running.hash, end());
-    pauses(&state());
   }
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;
@@ -288,18 +287,20 @@ class Event {
   bool has_passed(bool names_table) const {
     return m_began && (m_passed_with_table || !names_table);
   }
-  void begins(State *self, bool names_table) {
-    MUTEX_LOCK(locked, &self->mutex);
-    ++self->events;
+  void begins(State *self, Running *mine, bool names_table) {
     m_began = true;
     m_passed_with_table = names_table;
+    mine->may_end = mine->of_event = true;
+    mine->passed_gate.store(true);
+    MUTEX_LOCK(locked, &self->mutex);
+    self->list(mine);
   }
   /** It asks again, or has ended. */
   void pauses(State *self) {
     if (!std::exchange(m_began, false)) return;
-    MUTEX_LOCK(locked, &self->mutex);
-    --self->events;
-    mysql_cond_broadcast(&self->changed);
+    Running *const mine = &own().running;
+    mine->passed_gate.store(false);
+    unlist(self, mine);
   }
 
  private:
@@ -308,8 +309,7 @@ class Event {
 };
 
 /** The first statement of an event waits, and the first one that names a table,
-for all of them. The event is never told to end: its session is gone before the
-thread, and no hook is between. @return true: the statement must not run */
+for all of them. @return true: the statement must not run */
 [[gnu::noinline]] bool event_is_refused(THD *thd) {
   if (thd->system_thread != SYSTEM_THREAD_EVENT_WORKER ||
       thd->sp_runtime_ctx == nullptr || thd->sp_runtime_ctx->sp == nullptr)
@@ -330,7 +330,7 @@ thread, and no hook is between. @return true: the statement must not run */
       queue(&self, mine, &expected))
     return true;
   if (running->taker == nullptr) running->taker = begin(expected.bytes);
-  event.begins(&self, names_table || expected.known);
+  event.begins(&self, running, names_table || expected.known);
   return false;
 }
 

@@ -193,6 +193,11 @@ void note_parked_total() {
 }
 
 /** Caller holds the mutex, and the statement is in the list. */
+bool is_killed(const Running &statement) {
+  return !statement.of_event && statement.thd->killed != THD::NOT_KILLED;
+}
+
+/** The same. */
 bool may_end(const Running &statement) {
   return statement.may_end &&
          (!statement.logged_as_text || (statement.taker->waits.load() &&
@@ -205,13 +210,12 @@ bool end_one(State *self, bool all_kept) {
   Done done = begun(Action::end);
   MUTEX_LOCK(locked, &self->mutex);
   const auto candidate = [](const Running *each) {
-    return Candidate{
-        each->taker->wants_bytes(),
-        each->number,
-        may_end(*each),
-        each->taker->told_to_end.load() || each->thd->killed != THD::NOT_KILLED,
-        each->may_keep,
-        each->taker->waits_in_malloc.load()};
+    return Candidate{each->taker->wants_bytes(),
+                     each->number,
+                     may_end(*each),
+                     each->taker->told_to_end.load() || is_killed(*each),
+                     each->may_keep,
+                     each->taker->waits_in_malloc.load()};
   };
   Choice choice(all_kept);
   Running *most = nullptr;
@@ -225,9 +229,9 @@ bool end_one(State *self, bool all_kept) {
       static_cast<uint64_t>(std::max<int64_t>(most->taker->wants_bytes(), 0));
   most->of_statements = self->running.count;
   most->taker->told_to_end.store(true, std::memory_order_release);
-  if (most->passed_gate.load()) (void)kill(most);
+  if (most->passed_gate.load() && !most->of_event) (void)kill(most);
   self->kills_due = true;
-  done.processlist_id = most->thd->thread_id();
+  done.processlist_id = most->session_id;
   done.digest = most->digest;
   finish(&done, began_us, most->grown_bytes);
   self->log.add(done);
@@ -242,10 +246,9 @@ void kill_again(State *self) {
   self->kills_due = false;
   for (Running *each = self->running.first; each != nullptr;
        each = each->next) {
-    if (!each->taker->told_to_end.load()) continue;
+    if (!each->taker->told_to_end.load() || each->of_event) continue;
     self->kills_due = true;
-    if (each->passed_gate.load() && each->thd->killed == THD::NOT_KILLED)
-      (void)kill(each);
+    if (each->passed_gate.load() && !is_killed(*each)) (void)kill(each);
   }
 }
 

@@ -42,6 +42,14 @@ bool is_at_packet(THD *thd) {
           thd->get_protocol_classic()->get_net()->reading_or_writing != 0);
 }
 
+/** The event's statement of this moment. */
+bool event_may_end(const THD *thd) {
+  return thd->killed == THD::NOT_KILLED &&
+         exempt::may_end(thd->lex->sql_command) &&
+         !(exempt::may_be_logged_as_text(thd) &&
+           exempt::has_changed_for_good(thd));
+}
+
 }  // namespace
 
 bool is_large() {
@@ -178,10 +186,13 @@ bool is_before_parser() {
 
 bool ends_at_once() {
   THD *const thd = current_thd;
-  const Running &running = own().running;
-  if (thd == nullptr || !is_told_to_end(running) ||
-      running.passed_gate.load() || !parser_sees_errors(thd))
+  Running &running = own().running;
+  if (thd == nullptr || !is_told_to_end(running)) return false;
+  if (running.of_event) {
+    if (event_may_end(thd) && kill(&running)) raise_end_once(thd);
     return false;
+  }
+  if (running.passed_gate.load() || !parser_sees_errors(thd)) return false;
   raise_end_once(thd);
   return thd->is_error();
 }

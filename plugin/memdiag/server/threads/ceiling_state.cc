@@ -15,6 +15,13 @@ State &state() {
   return *instance;
 }
 
+void State::list(Running *mine) {
+  mine->number = ++last_number;
+  mine->session_id = mine->thd->thread_id();
+  running.append(mine);
+  mine->listed = true;
+}
+
 void note(const Done &done) {
   MUTEX_LOCK(locked, &state().mutex);
   state().log.add(done);

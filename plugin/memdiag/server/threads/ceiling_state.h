@@ -39,7 +39,13 @@ namespace memdiag::ceiling {
 
 /** A statement that waits at the gate, or runs. */
 struct Running {
+  /** Of an event, only its own thread reads it: the session of an event ends
+  before its thread does, and no hook is between. */
   THD *thd{nullptr};
+  /** All statements of an event of the event scheduler. */
+  bool of_event{false};
+  /** Of those in the list. */
+  uint32_t session_id{0};
   sessions::Digest digest{};
   /** The ceiling remembers peaks by this hash, of a digest or of the name of an
   event. 0: the statement has no digest. */
@@ -98,20 +104,14 @@ struct State {
   }
 
   /** The giver knows the statement from here on. Caller holds the mutex. */
-  void list(Running *mine) {
-    mine->number = ++last_number;
-    running.append(mine);
-    mine->listed = true;
-  }
+  void list(Running *mine);
 
   mysql_mutex_t mutex;
   /** A round has ended, or a statement. */
   mysql_cond_t changed;
   List waiting;
-  /** Statements that are large, or that began when room was short. */
+  /** Statements that are large, or that began when room was short; events. */
   List running;
-  /** Events of the event scheduler that run; none of them is in the list. */
-  size_t events{0};
   uint64_t last_number{0};
   Pace pace;
   Small_pace small_pace;
