@@ -83,8 +83,9 @@ def run() -> None:
     hangup = getattr(signal, "SIGHUP", None)
     if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:
         signal.signal(hangup, ended)
-    if sys.stdout is None:  # `>&-`
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # `>&-`; its number would go to the next socket or file, too
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal's character set lacks is no reason to have no report.
         if isinstance(stream, io.TextIOWrapper):

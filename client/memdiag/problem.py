@@ -29,5 +29,4 @@ class Ended(KeyboardInterrupt):
 
 def warn(words: str) -> None:
     """A line for the person, who gets an answer all the same."""
-    if sys.stderr is not None:
-        print(f"memdiag: {printable(words)}", file=sys.stderr)
+    print(f"memdiag: {printable(words)}", file=sys.stderr)

@@ -190,3 +190,20 @@ with mock.patch.object(cli, "main", lambda _: os.kill(os.getpid(), {int(number)}
         program = "import sys; sys.stdout = None; from memdiag import cli; cli.main = lambda _: 0; cli.run()"
         done = self.run_there(program=program)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_no_stream_at_all(self):
+        """A recording ended at its first sample, without a word."""
+        program = """
+import sys
+sys.stdin = sys.stdout = sys.stderr = None
+from memdiag import cli, progress
+from memdiag.commands import arguments, record
+def main(_):
+    progress.Progress()("asking")
+    record._show("1 sample")
+    arguments._asked()
+cli.main = main
+cli.run()
+"""
+        self.assertEqual(self.run_there(program=program).returncode, 1)
+        self.assertEqual(self.run_there(program=program.replace("    arguments._asked()", "    return 0")).returncode, 0)
