@@ -37,11 +37,18 @@ class OptionFiles(Scratch):
             ("password=it's#1", "it's#1"),
             (r'password="a\\" # z', "a\\"),
             (r"password=\\a\sb\d", "\\a b\\d"),
+            ("password=it's\\", "it's\\"),
+            ('password="#\\', '"#\\'),
+            ("password=a\x0bb\x0cc\x1cd\x85e\u2028f", "a\x0bb\x0cc\x1cd\x85e\u2028f"),
             ("password=", ""),
         ):
             with self.subTest(line):
                 path = self.write("my.cnf", f"[client]\n{line}\n")
                 self.assertEqual(read_option_file(path), {"password": expected})
+
+    def test_letters_of_a_group_are_large_or_small(self):
+        path = self.write("my.cnf", "[CLIENT]\nuser=a\n[Client_X]\nport=1\n")
+        self.assertEqual(read_option_file(path, suffix="_X"), {"user": "a", "port": "1"})
 
     def test_bytes_of_another_character_set_reach_the_server(self):
         path = self.write("my.cnf", b"[client]\npassword=\xe9\n")
@@ -180,7 +187,7 @@ class OptionFiles(Scratch):
         program = self.write(
             "my_print_defaults",
             "#!/bin/sh\nfor word; do case $word in client) echo --user=me; echo --host=a;;"
-            " remote) echo --host=b;; esac; done\n",
+            " remote) echo --host=b;; latin1) printf -- '--password=\\351\\n';; esac; done\n",
         )
         program.chmod(0o700)
         file = self.write("mylogin.cnf", "scrambled")
@@ -191,6 +198,8 @@ class OptionFiles(Scratch):
             self.assertEqual((got.get("user"), got["host"]), ("me", "a"))
             got = option_values({}, no_defaults=True, login_path="remote")
             self.assertEqual((got.get("user"), got["host"]), ("me", "b"))
+            password = option_values({}, no_defaults=True, login_path="latin1")["password"]
+            self.assertEqual(password.encode(errors="surrogateescape"), b"\xe9")
             with self.assertRaisesRegex(Problem, "no login path 'other'"):
                 option_values({}, login_path="other")
 

@@ -94,7 +94,7 @@ def read_option_file(
     """The options of our groups, and of those with `suffix`; !include and !includedir as the mysql client follows
     them, but no file twice (`seen`): files that include each other would be read thousands of times."""
     seen = set() if seen is None else seen
-    groups = {*GROUPS, *(group + suffix for group in GROUPS)}
+    groups = {*GROUPS, *((group + suffix).lower() for group in GROUPS)}
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
         # mysql ignores it, too: anybody could have written it.
@@ -110,12 +110,13 @@ def read_option_file(
         return {}
     options: dict[str, str] = {}
     group = ""
-    for line in text.splitlines():
+    # splitlines() would also end a line at characters that a password may have.
+    for line in text.split("\n"):
         line = line.strip()
         if not line or line[0] in "#;":
             continue
         if line.startswith("[") and "]" in line:
-            group = line[1 : line.index("]")].strip()
+            group = line[1 : line.index("]")].strip().lower()
         elif line.startswith("!include") and depth < 10:
             for included in _included(line, path.parent):
                 name = os.path.normpath(included)
@@ -142,7 +143,7 @@ def _name(text: str) -> str:
 
 def _without_comment(line: str) -> str:
     """A # begins a comment unless it is in quotes, also in the middle of a word."""
-    return re.match(r"""(?:[^#'"]|'(?:[^'\\]|\\.)*(?:'|$)|"(?:[^"\\]|\\.)*(?:"|$))*""", line)[0]  # type: ignore[index]
+    return re.match(r"""(?:[^#'"]|'(?:[^'\\]|\\.?)*(?:'|$)|"(?:[^"\\]|\\.?)*(?:"|$))*""", line)[0]  # type: ignore[index]
 
 
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "s": " ", "\\": "\\", "'": "'", '"': '"'}
@@ -180,8 +181,8 @@ def read_login_path(name: str) -> dict[str, str]:
 
     def lines(*groups: str) -> list[str]:
         words = [program, "--no-defaults", *([f"--login-path={name}"] if name else []), "--show", *groups]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        return [line for line in done.stdout.splitlines() if line.startswith("--")]
+        done = subprocess.run(words, capture_output=True, text=True, errors="surrogateescape", check=False)
+        return [line for line in done.stdout.split("\n") if line.startswith("--")]
 
     if required and not lines(name):
         raise Problem(f"there is no login path {name!r} in {file}; list them with: mysql_config_editor print --all")
