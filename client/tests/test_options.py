@@ -263,4 +263,8 @@ class Targets(unittest.TestCase):
         self.assertEqual(
             split_short_password(["-psecret", "db1", "--port=1"]), ["--password=secret", "db1", "--port=1"]
         )
-        self.assertEqual(split_short_password(["-p", "db1"])[1], "db1")
+        self.assertEqual(
+            split_short_password(["-vpsecret", "--pass=a=b"]), ["-v", "--password=secret", "--password=a=b"]
+        )
+        for words in (["-p", "db1"], ["--password", "db1"], ["--pass", "db1"]):
+            self.assertEqual(split_short_password(words), ["--password=\0ask", "db1"])

@@ -19,10 +19,11 @@ print(Path("/proc/self/cmdline").read_text().replace(chr(0), " "))
 class ProcessList(unittest.TestCase):
     def test_passwords_alone_are_hidden(self):
         client = str(Path(__file__).parents[1])
-        words = ["report", "-psecret", "--password=other", "--port=3306", "-p", "-u", "root"]
+        words = ["report", "-psecret", "-vpthird", "--pa=s", "--password=other", "--port=3306", "-p", "-u", "root"]
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT, client, *words], capture_output=True, text=True, check=True
         )
         self.assertTrue(
-            done.stdout.strip().endswith("report -pxxxxxx --password=xxxxx --port=3306 -p -u root"), done.stdout
+            done.stdout.strip().endswith("report -pxxxxxx -vpxxxxx --pa=x --password=xxxxx --port=3306 -p -u root"),
+            done.stdout,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import re
 import sys
 from typing import Any, NoReturn
 
@@ -110,15 +111,14 @@ def _asked() -> str:
 
 
 def split_short_password(words: list[str]) -> list[str]:
-    """mysql takes -pSECRET as one word, and never takes the next word for the password."""
+    """mysql takes -pSECRET as one word, and never takes the next word for the password, nor after --pass."""
     result = []
     for word in words:
-        if word == "-p":
-            result.append(f"--password={_ASK}")
-        elif word.startswith("-p") and not word.startswith("--"):
-            result.append(f"--password={word[2:]}")
-        elif word == "--password":
-            result.append(f"--password={_ASK}")
+        name, equals, value = word.partition("=")
+        if len(name) > len("--p") and "--password".startswith(name):
+            result.append(f"--password={value if equals else _ASK}")
+        elif found := re.match("-v*p", word):
+            result += ["-v"] * (found.end() > 2) + [f"--password={word[found.end() :] or _ASK}"]
         else:
             result.append(word)
     return result

@@ -6,7 +6,7 @@ import contextlib
 import re
 from pathlib import Path
 
-_SECRET = re.compile(rb"(?<=\0)(-p|--pass[a-z]*=)([^\0]+)")
+_SECRET = re.compile(rb"(?<=\0)(-v*p|--pa[a-z]*=)([^\0]+)")
 
 
 def hide_passwords() -> None:
