@@ -363,6 +363,22 @@ class Limits(unittest.TestCase):
         self.assertEqual(of(2, "/sys/fs/cgroup/pod/db"), "echo 1280M > /sys/fs/cgroup/pod/db/memory.max")
         self.assertEqual(of(1, "/m/a b"), "echo 1280M > '/m/a b/memory.limit_in_bytes'")
 
+    def test_a_buffer_pool_gets_a_size_that_innodb_takes(self):
+        """2 GiB in 8 instances stay 2 GiB after SET GLOBAL innodb_buffer_pool_size = 1.5 GiB."""
+
+        def of(size, instances):
+            variables = {"innodb_buffer_pool_size": size, "innodb_buffer_pool_chunk_size": 128 * MIB}
+            full = self.group(int(0.91 * GIB))
+            found = stock(4 * GIB, 5 * GIB, cgroup=full, variables=[variables | {"innodb_buffer_pool_instances": instances}])
+            return {one.holder: [words for words in one.statements if words.startswith("SET")] for one in findings(View(found))}
+
+        self.assertEqual(of(2 * GIB, 8)["cgroup"], [f"SET GLOBAL innodb_buffer_pool_size = {GIB}"])
+        self.assertEqual(of(2 * GIB, 1)["cgroup"], [f"SET GLOBAL innodb_buffer_pool_size = {1536 * MIB}"])
+        self.assertEqual(of(GIB, 8)["cgroup"], [])
+        # 60% of 1 GiB
+        self.assertEqual(of(GIB, 1)["innodb_buffer_pool_size"], [f"SET PERSIST innodb_buffer_pool_size = {512 * MIB}"])
+        self.assertEqual(of(GIB, 8)["innodb_buffer_pool_size"], [])
+
     def test_a_group_above_with_less_room(self):
         """MEMDIAG_HOST has the lowest limit, and the room of another group."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 
 from memdiag.judge.thresholds import NEAR_LIMIT_PERCENT, WORTH_BYTES
@@ -46,8 +47,15 @@ def _raise(view: View, limit: Limit) -> str:
     return f"echo {more}M > {shlex.quote(f'{folder}/{name}')}"
 
 
-# More of the buffer pool than this is not taken at once: its pages would be read again.
+# More of the buffer pool than this is not taken at once, but for rounding: its pages would be read again.
 _POOL_PART = 4
+
+
+def _set_pool(view: View, most: int, scope: str = "GLOBAL") -> list[str]:
+    """A smaller buffer pool. InnoDB rounds other sizes up to a multiple of its chunks, at times to today's."""
+    parts = (view.variable(f"innodb_buffer_pool_{name}") for name in ("chunk_size", "instances"))
+    most -= most % math.prod(one for one in parts if isinstance(one, int) and one > 0)
+    return [f"SET {scope} innodb_buffer_pool_size = {most}"] if most else []
 
 
 def _smaller_pool(view: View, needed: float) -> list[str]:
@@ -58,7 +66,7 @@ def _smaller_pool(view: View, needed: float) -> list[str]:
     smaller = size_now - size_now // _POOL_PART
     if resident - smaller < needed:
         return []
-    return [f"SET GLOBAL innodb_buffer_pool_size = {smaller}"]
+    return _set_pool(view, smaller)
 
 
 def _near(view: View) -> list[Finding]:
@@ -211,7 +219,7 @@ def _configuration(view: View) -> list[Finding]:
                 evidence="Everything else of the server needs memory, too.",
                 remedy="make the buffer pool smaller, or raise the limit"
                 + ("; write the size into the option file" if scope == "GLOBAL" else ""),
-                statements=[f"SET {scope} innodb_buffer_pool_size = {limit.bytes * 6 // 10}"],
+                statements=_set_pool(view, limit.bytes * 6 // 10, scope),
                 bytes=None,
                 source="SHOW GLOBAL VARIABLES; " + limit.source,
             )
