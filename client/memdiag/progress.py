@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import sys
 
+from memdiag.model.words import printable
 from memdiag.problem import warn
 
 verbose = False  # -v
@@ -22,15 +25,18 @@ class Progress:
         self._prefix = prefix
 
     def __call__(self, words: str) -> None:
-        if not sys.stderr.isatty():
-            return
-        line = f"{self._prefix}{words} ..."[:100]
-        sys.stderr.write("\r" + line.ljust(self._shown))
-        sys.stderr.flush()
+        # A line that goes on in the next one could not be written over.
+        line = printable(f"{self._prefix}{words} ...")[: shutil.get_terminal_size().columns - 1]
+        self._write("\r" + line.ljust(self._shown))
         self._shown = len(line)
 
     def done(self) -> None:
         if self._shown:
-            sys.stderr.write("\r" + " " * self._shown + "\r")
-            sys.stderr.flush()
+            self._write("\r" + " " * self._shown + "\r")
             self._shown = 0
+
+    def _write(self, words: str) -> None:
+        with contextlib.suppress(OSError):  # the terminal may be gone, and the work goes on
+            if sys.stderr.isatty():
+                sys.stderr.write(words)
+                sys.stderr.flush()

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from memdiag import cli, recording
 from memdiag.commands import report as command
 from memdiag.connect.options import Target
 from memdiag.problem import Problem, WrongOption
+from memdiag.progress import Progress
 from memdiag.recording import FORMAT, Recording
 from memdiag.render import text
 from memdiag.render.page import Page
@@ -72,6 +74,28 @@ class First(unittest.TestCase):
     def test_options_follow_the_command(self):
         with self.assertRaisesRegex(WrongOption, "memdiag report -h db1"):
             cli.main(["-h", "db1", "report"])
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Narrow(unittest.TestCase):
+    def test_progress_stays_in_its_line(self):
+        """A line that goes on in the next one cannot be written over: a recording scrolled at each sample."""
+        with contextlib.redirect_stderr(Terminal()) as shown, mock.patch.dict(os.environ, {"COLUMNS": "40"}):
+            progress = Progress("a-server.of-a-long-name.example.org: ")
+            progress("the server's settings and status")
+            progress("3 samples, \x1b[2J")
+            progress.done()
+        for line in shown.getvalue().split("\r"):
+            self.assertLess(len(line), 40)
+            self.assertTrue(line.isprintable())
+
+    def test_a_terminal_that_is_gone_ends_no_work(self):
+        with contextlib.redirect_stderr(Terminal()) as shown, mock.patch.object(shown, "write", side_effect=OSError):
+            Progress()("asking")
 
 
 class SideBySide(unittest.TestCase):
@@ -197,13 +221,14 @@ with mock.patch.object(cli, "main", lambda _: os.kill(os.getpid(), {int(number)}
 import sys
 sys.stdin = sys.stdout = sys.stderr = None
 from memdiag import cli, progress
-from memdiag.commands import arguments, record
+from memdiag.commands import arguments
 def main(_):
     progress.Progress()("asking")
-    record._show("1 sample")
     arguments._asked()
 cli.main = main
 cli.run()
 """
         self.assertEqual(self.run_there(program=program).returncode, 1)
-        self.assertEqual(self.run_there(program=program.replace("    arguments._asked()", "    return 0")).returncode, 0)
+        self.assertEqual(
+            self.run_there(program=program.replace("    arguments._asked()", "    return 0")).returncode, 0
+        )

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +18,8 @@ from memdiag.connect.session import Gone, LoginRefused, Session
 from memdiag.durations import seconds_of
 from memdiag.files import no_file
 from memdiag.model.units import size
-from memdiag.model.words import printable
 from memdiag.problem import Problem, WrongOption, warn
+from memdiag.progress import Progress
 from memdiag.recording import FORMAT
 
 # Seconds that the server shall wait for the next sample: its own wait_timeout may be shorter than --every.
@@ -125,6 +124,7 @@ class Recorder:
             },
         )
         begin = self._clock()
+        progress = Progress()
         with contextlib.suppress(KeyboardInterrupt):
             while True:
                 sample = self.sample()
@@ -138,13 +138,13 @@ class Recorder:
                 state = sample.get("down") or f"RSS {size(sample['rss'])}"
                 if self.count == 1 and sample.get("rss") is None and not sample.get("down"):
                     warn("RSS is unknown, as the server's process is not visible here; the rest is recorded")
-                _show(f"\r{printable(f'{self.count} samples, {state}; Ctrl-C ends')}".ljust(70))
+                progress(f"{self.count} samples, {state}; Ctrl-C ends")
                 passed = self._clock() - begin
                 if length is not None and passed + self._every > length + 0.001:
                     break
                 # The next full interval, so that slow samples do not shift the others.
                 self._sleep(self._every - passed % self._every)
-        _show("\n")
+        progress.done()
         self._close()
 
     def sample(self) -> dict[str, Any]:
@@ -204,10 +204,3 @@ class Recorder:
 def _write(file: IO[str], value: dict[str, Any]) -> None:
     file.write(json.dumps(value, separators=(",", ":")) + "\n")
     file.flush()
-
-
-def _show(words: str) -> None:
-    with contextlib.suppress(OSError):  # the terminal may be gone, and the recording goes on
-        if sys.stderr.isatty():
-            sys.stderr.write(words)
-            sys.stderr.flush()

@@ -296,6 +296,16 @@ const std::vector<Expected> all_expected = {
      },
      Severity::critical, "server", "misconfiguration", "17.0 GiB",
      "SET PERSIST innodb_buffer_pool_size = "},
+    {"buffers that cannot be there, with a pool of eight instances",
+     [](Situation *all) {
+       all->host.limit_bytes = 3 * gb;
+       all->global_buffers_bytes = 4 * gb;
+       all->buffer_pool_bytes = 2 * gb;
+       // InnoDB would make 2 GiB of half the limit.
+       all->buffer_pool_unit_bytes = 1 * gb;
+     },
+     Severity::critical, "server", "misconfiguration", "4096 MiB",
+     "SET PERSIST innodb_buffer_pool_size = 1073741824"},
     {"buffers that cannot be there, a little of them the buffer pool",
      [](Situation *all) {
        all->global_buffers_bytes = 9 * gb;
