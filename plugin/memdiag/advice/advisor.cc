@@ -756,7 +756,7 @@ class Advisor {
   /** A buffer pool of half the memory, unless the pool is not larger than that
   or would become too small to work with. */
   std::string remedy_of_server_buffers(uint64_t most) const {
-    const uint64_t half = most / 2 / chunk_bytes * chunk_bytes;
+    const uint64_t half = whole_units(most / 2);
     if (half >= chunk_bytes && m_now.buffer_pool_bytes &&
         *m_now.buffer_pool_bytes > half)
       return text("SET PERSIST innodb_buffer_pool_size = %" PRIu64, half);

@@ -299,6 +299,7 @@ const std::vector<Expected> all_expected = {
     {"buffers that cannot be there, with a pool of eight instances",
      [](Situation *all) {
        all->host.limit_bytes = 3 * gb;
+       all->host.usage_bytes = 100 * mb;
        all->global_buffers_bytes = 4 * gb;
        all->buffer_pool_bytes = 2 * gb;
        // InnoDB would make 2 GiB of half the limit.
