@@ -66,6 +66,14 @@ class Narrow(unittest.TestCase):
                         self.assertIn(figure, words)
                     self.assertLessEqual(max(map(len, words.split("\n"))), width)
 
+    def test_the_keys_of_a_question_are_seen(self):
+        screen = Screen(Target(host="db1"), _sampler=mock.Mock(ours=True))
+        screen.sample = {"unused": 1234 << 20, "sessions": None}
+        screen.key("p")
+        words = drawn(screen, 24, 40)
+        self.assertIn("y: give back 1.21 GiB, other keys: no", words)
+        self.assertNotIn("None", words)
+
     def test_time_to_the_limit_counts_the_use_of_all(self):
         screen = Screen(Target(host="db1"))
         screen.history = [(float(second), float((1 << 30) + second * (1 << 20))) for second in range(100)]

@@ -139,7 +139,8 @@ class Screen:
             else:
                 unused = size(self.sample.get("unused"))
                 self.asking = True
-                self.message = f"give back {unused} of unused pages, memdiag_purge('all')? y: yes, other keys: no"
+                # The keys come first: the end of the line may be cut.
+                self.message = f"y: give back {unused}, other keys: no (unused pages, memdiag_purge('all'))"
         elif key == "r":
             self._report()
 
@@ -282,7 +283,7 @@ def _head(screen: Screen, width: int) -> list[str]:
     )
     lines.append(
         f"buffer pool {size(sample.get('buffer_pool'))}, swapped {size(sample.get('swap'))},"
-        f" sessions {sample.get('sessions', 'unknown')}"
+        f" sessions {shown(sample.get('sessions'))}"
     )
     if ceiling := sample.get("ceiling"):
         level = ceiling["level"]
@@ -394,7 +395,6 @@ def _show(screen: Screen, every: float) -> None:
     console = Console()
     with _raw_keys() as handle, Live(console=console, screen=True, auto_refresh=False) as live:
         following = time.monotonic() + every
-        size_before = console.size
         while not screen.ended:
             live.update(layout(screen, console.size.height, console.size.width), refresh=True)
             wait = max(0.0, min(following - time.monotonic(), 0.5))
@@ -402,8 +402,6 @@ def _show(screen: Screen, every: float) -> None:
                 for key in os.read(handle, 64).decode(errors="replace"):
                     screen.key(key)
                 continue
-            if console.size != size_before:
-                size_before = console.size
             if time.monotonic() >= following:
                 if not screen.asking:
                     screen.refresh()
