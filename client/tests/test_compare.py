@@ -19,6 +19,7 @@ from memdiag.recording import FORMAT, parsed
 from memdiag.render import json as as_json
 from memdiag.render.page import Page
 from memdiag.replay import Sample, replay
+from memdiag.report import over_time
 from memdiag.report.build import report
 
 from tests import builder, fixtures
@@ -260,6 +261,15 @@ class Files(Scratch):
         self.assertIn("would not have sufficed", words)
         with self.assertRaisesRegex(Problem, "no budget"):
             self.output("what-if", path, "--set", "max_connections=5")
+
+    def test_a_clock_that_was_set_back(self):
+        """The recording lasted -1 h."""
+        samples = [{"time": time, "rss": rss * MIB} for time, rss in ((7200.0, 100), (7210.0, 300), (3600.0, 200))]
+        _, words = self.output("what-if", self.recording("r", *samples), "--limit", "1G")
+        self.assertIn("3 samples of 60 min, until 1970-01-01 02:00:10 UTC", words)
+        (series,) = over_time.section(View(fixtures.snapshot("stock-idle")), samples).blocks
+        self.assertEqual(series.times, sorted(series.times))
+        self.assertEqual(series.lines[0].values, [200 * MIB, 100 * MIB, 300 * MIB])
 
     def test_what_if_as_json(self):
         samples = ({"time": 1.0, "rss": 100 * MIB, "unused": 0}, {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB})

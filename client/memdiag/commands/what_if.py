@@ -153,7 +153,8 @@ def _unused(row: dict[str, Any]) -> int | None:
 
 
 def of_recording(found: list[dict[str, Any]]) -> list[Sample]:
-    return [Sample(row["time"], row["rss"], row.get("unused")) for row in found if row.get("rss") is not None]
+    samples = [Sample(row["time"], row["rss"], row.get("unused")) for row in found if row.get("rss") is not None]
+    return sorted(samples, key=lambda one: one.time)  # the clock may have been set back
 
 
 def limit_lines(outcome: Outcome, samples: list[Sample], limit: int, gives_back: bool) -> list[str]:

@@ -135,6 +135,7 @@ def _runs(view: View) -> list[Table]:
 
 
 def _recording(samples: list[dict[str, Any]]) -> Series:
+    samples = sorted(samples, key=lambda row: row["time"])  # the clock may have been set back
     names = {
         "rss": ("RSS", "VmRSS of the process"),
         "buffer_pool": ("buffer pool", "pages that hold something"),
