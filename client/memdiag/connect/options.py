@@ -68,7 +68,8 @@ class Target:
 
     @property
     def label(self) -> str:
-        return self.socket or (self.host if self.port == 3306 else f"{self.host}:{self.port}")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.socket or (self.host if self.port == 3306 else f"{host}:{self.port}")
 
 
 # --- option files -----------------------------------------------------------------
