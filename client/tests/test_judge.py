@@ -491,6 +491,10 @@ class Unknown(unittest.TestCase):
         read = {one.label: one for one in report(data).facts}
         self.assertIsNone(read["to get back at once"].value)
         self.assertIn("VmRSS", read["RSS"].source)
+        words = " ".join(text.render(Page("", [report(data)], [], [data])).split())
+        self.assertIn("Its ledger is unknown: it lacks PROCESS. The parts are", words)
+        self.assertNotIn("This server does not know", words)
+        self.assertNotIn("Only the server with memdiag knows", words)
 
     def test_one_unknown_part_makes_the_sum_unknown(self):
         data = fixtures.snapshot("ours-leak")

@@ -3,6 +3,7 @@
 import functools
 import io
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -210,6 +211,16 @@ class Samples(unittest.TestCase):
         one = self.sample(live=5, dirty=3, muzzy=None)
         self.assertEqual((one["pools"], one["unused"]), ({"a": [5, None]}, None))
         self.assertIsNone(self.sample()["unused"])
+
+    def test_an_account_without_process_gets_what_the_kernel_shows(self):
+        """As in a report: its RSS was unknown, and the reason that memdiag gave was not true."""
+        with (
+            mock.patch.object(OurServer, "server_process", lambda _: os.getpid()),
+            mock.patch("memdiag.collect.kernel.is_server", return_value=True),
+        ):
+            one = self.sample()
+        self.assertGreater(one["rss"], 1 << 20)
+        self.assertIsNotNone(one["limit"])
 
 
 class Connection(Scratch):

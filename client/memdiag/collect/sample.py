@@ -94,7 +94,8 @@ class Sampler:
         if self.ours:
             keep("memdiag_ledger", self._try(_LEDGER))
             keep("memdiag_host", self._try(_HOST))
-        elif self.pid:
+        if self.pid and not (self.ours and sources["memdiag_host"]["rows"]):
+            # A server without memdiag, or an account without PROCESS.
             for name, source in (kernel.process(self.pid) | kernel.machine()).items():
                 keep(name, source.rows)
         return View(

@@ -145,11 +145,3 @@ def _for_good(view: View) -> str:
         "tcmalloc": "TCMALLOC_RELEASE_RATE=10 in the service's environment",
         "jemalloc": "MALLOC_CONF=background_thread:true,dirty_decay_ms:1000 in the service's environment",
     }.get(allocator(view), "another allocator, such as jemalloc by LD_PRELOAD")
-
-
-def outlook(view: View) -> str:
-    """The one line about our server."""
-    return (
-        "Only the server with memdiag knows more here: MEMDIAG_LEDGER has every resident byte once, each subsystem's"
-        " unused pages apart from live ones, and memdiag_purge() gives them back without gdb or a restart."
-    )

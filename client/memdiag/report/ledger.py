@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memdiag.judge.unexplained import bytes_unexplained, file_backed, not_readable, outlook
+from memdiag.judge.unexplained import bytes_unexplained, file_backed, not_readable
 from memdiag.model.document import Column, Fact, Note, Part, Parts, Section, Table
 from memdiag.model.units import MIB, share, size
 from memdiag.model.view import View
@@ -19,11 +19,12 @@ def section(view: View) -> Section:
             "Each byte of RSS is in one part, so the parts add up to it.",
             [_bar(view), _table(view)],
         )
+    unknown = f"Its ledger is unknown: {view.error('memdiag_ledger')}." if view.ours else "This server does not know."
     return Section(
         "ledger",
         "Where is every resident byte?",
-        "This server does not know. The parts are what its counters and the kernel tell; the rest is the last part,"
-        " so that the sum is RSS.",
+        f"{unknown} The parts are what its counters and the kernel tell; the rest is the last part, so that the sum is"
+        " RSS.",
         _stock(view),
     )
 
@@ -219,5 +220,12 @@ def _stock(view: View) -> list:
                 " stacks, headers and gaps of blocks, libraries' memory."
             )
         )
-    blocks.append(Note(outlook(view)))
+    if not view.ours:
+        blocks.append(
+            Note(
+                "Only the server with memdiag knows more here: MEMDIAG_LEDGER has every resident byte once, each"
+                " subsystem's unused pages apart from live ones, and memdiag_purge() gives them back without gdb or a"
+                " restart."
+            )
+        )
     return blocks
