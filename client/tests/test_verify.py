@@ -50,6 +50,23 @@ class Verify(Scratch):
             ],
         )
 
+    def test_what_was_added_to_messages_or_to_what_the_unit_runs(self):
+        """The folder of messages has the series in its name."""
+        folders = ("usr/share/mysql-9.7", "usr/share/mysql-memdiag", "usr/libexec/mysql-memdiag")
+        for folder in folders:
+            self.write(f"{folder}/a", b"")
+            self.write(f"{folder}/more/evil", b"")
+        self.write("usr/lib/mysql-test/a", b"")
+        self.write("usr/lib/mysql-test/var/log", b"")
+        names = [f"{folder}/a" for folder in (*folders, "usr/lib/mysql-test")]
+        empty = hashlib.sha256(b"").hexdigest()
+        sums = "".join(f"{empty}  {name}\n" for name in names)
+        self.write("var/lib/dpkg/info/mysql-memdiag-test.sha256sums", sums.encode())
+        status, words = self.verify()
+        self.assertEqual(status, 3)
+        extra = [line.split()[1] for line in words.splitlines() if line.startswith("extra")]
+        self.assertEqual(extra, sorted(f"/{folder}/more/evil" for folder in folders))
+
     def test_an_administrator_may_change_the_configuration(self):
         self.write("etc/mysql/mysql.conf.d/memdiag.cnf", b"[mysqld]\nport=1\n")
         status, words = self.verify()

@@ -16,8 +16,8 @@ from memdiag.problem import Problem
 # dpkg keeps what packaging/deb/rules has put beside the package's control file.
 SUMS = "var/lib/dpkg/info"
 PACKAGES = "mysql-memdiag-*.sha256sums"
-# The server loads files from these folders. It does not ask who put them there.
-_OWN_FOLDER = re.compile(r"(usr/(lib|share)/mysql)(/|$)")
+# The server and its unit take files from these folders. They do not ask who put them there.
+_OWN_FOLDER = re.compile(r"(usr/(?:lib/mysql|share/mysql(?:-[0-9][^/]*|-memdiag)?|libexec/mysql-memdiag))/")
 DIFFERS = 3
 
 
