@@ -369,8 +369,13 @@ class Limits(unittest.TestCase):
         def of(size, instances):
             variables = {"innodb_buffer_pool_size": size, "innodb_buffer_pool_chunk_size": 128 * MIB}
             full = self.group(int(0.91 * GIB))
-            found = stock(4 * GIB, 5 * GIB, cgroup=full, variables=[variables | {"innodb_buffer_pool_instances": instances}])
-            return {one.holder: [words for words in one.statements if words.startswith("SET")] for one in findings(View(found))}
+            found = stock(
+                4 * GIB, 5 * GIB, cgroup=full, variables=[variables | {"innodb_buffer_pool_instances": instances}]
+            )
+            return {
+                one.holder: [words for words in one.statements if words.startswith("SET")]
+                for one in findings(View(found))
+            }
 
         self.assertEqual(of(2 * GIB, 8)["cgroup"], [f"SET GLOBAL innodb_buffer_pool_size = {GIB}"])
         self.assertEqual(of(2 * GIB, 1)["cgroup"], [f"SET GLOBAL innodb_buffer_pool_size = {1536 * MIB}"])
@@ -462,6 +467,23 @@ class Ranking(unittest.TestCase):
         self.assertEqual([one.holder for one in found], ["sort buffers", "innodb_buffer_pool_size"])
         self.assertEqual([one.severity for one in found], ["warning", "warning"])
         self.assertEqual(found[1].statements, [f"SET PERSIST innodb_buffer_pool_size = {16 * GIB * 6 // 10}"])
+
+
+class WithoutSession(unittest.TestCase):
+    def test_a_prepared_transaction_whose_session_has_ended(self):
+        """Its locks stay, and InnoDB shows session 0: KILL 0 is an error."""
+        locks = {
+            "TRX_ID": 7,
+            "PROCESSLIST_ID": 0,
+            "LOCK_BYTES": 200 * MIB,
+            "ROWS_LOCKED": 9,
+            "ROWS_MODIFIED": 9,
+            "SECONDS": 9,
+        }
+        one = named(stock(600 * MIB, transactions=[locks]))["transactions, locks"]
+        self.assertEqual(one.statements, [])
+        self.assertNotIn("session 0", one.headline + one.evidence + one.remedy)
+        self.assertIn("XA ROLLBACK", one.remedy)
 
 
 class CountsOfOthers(unittest.TestCase):

@@ -22,11 +22,11 @@ def propose(view: View, session: Row, found: Finding) -> None:
     """Adds the remedy to a finding of which the session has at least half."""
     number = session["PROCESSLIST_ID"]
     if not view.may_end(number):
-        _first(found, KEPT)
+        first(found, KEPT)
         return
     known, transaction = view.transaction_of(number)
     if not known:
-        _first(found, UNKNOWN if view.error("transactions") else NOT_LISTED)
+        first(found, UNKNOWN if view.error("transactions") else NOT_LISTED)
         return
     words = f"end session {number}, which frees it"
     if transaction:
@@ -37,10 +37,10 @@ def propose(view: View, session: Row, found: Finding) -> None:
     elif session.get("COMMAND") not in (None, "Sleep"):
         words += " and ends the statement that it runs"
     found.statements = [f"KILL {number}"]
-    _first(found, words)
+    first(found, words)
 
 
-def _first(found: Finding, words: str) -> None:
+def first(found: Finding, words: str) -> None:
     found.remedy = f"{words}; {found.remedy}" if found.remedy else words
 
 

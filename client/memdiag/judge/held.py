@@ -6,7 +6,7 @@ counted than is resident, shares are those of what is counted.
 
 from __future__ import annotations
 
-from memdiag.judge.ending import propose, still_there
+from memdiag.judge.ending import first, propose, still_there
 from memdiag.judge.holders import BY_NAME, Holder, bytes_by_holder, holder_of, statement_of
 from memdiag.judge.thresholds import WORTH_BYTES, Whole, severity, whole_of
 from memdiag.model.document import Finding
@@ -123,6 +123,10 @@ def _name_session(view: View, holder: Holder, held: int, found: Finding) -> None
     if session is None or own * 2 < held:
         return
     number = session["PROCESSLIST_ID"]
+    if not number:
+        found.headline += "; a transaction without a session has most of it"
+        first(found, "XA RECOVER lists transactions that were prepared; XA COMMIT or XA ROLLBACK ends one")
+        return
     found.headline += f"; session {number} has most of it"
     found.evidence += f"; session {number}{_user(session)} has {size(min(own, held))} of it"
     for row in view.rows("prepared"):
