@@ -8,7 +8,7 @@ import re
 import sys
 from typing import Any, NoReturn
 
-from memdiag.connect.options import NO_COMPRESSION, Target, option_values, targets
+from memdiag.connect.options import KNOWN, NO_COMPRESSION, Target, option_values, targets
 from memdiag.problem import Problem, WrongOption, warn
 
 # Stands for a password that is to be asked for.
@@ -61,25 +61,8 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-defaults", action="store_true", help="read no option file")
 
 
-_NAMES = [
-    "host",
-    "port",
-    "socket",
-    "user",
-    "password",
-    "protocol",
-    "ssl_mode",
-    "ssl_ca",
-    "ssl_capath",
-    "ssl_cert",
-    "ssl_key",
-    "get_server_public_key",
-    "connect_timeout",
-]
-
-
 def chosen_targets(options: argparse.Namespace, names: list[str] | None = None) -> list[Target]:
-    given = {name.replace("_", "-"): value for name in _NAMES if (value := getattr(options, name)) is not None}
+    given = {name: value for name in KNOWN if (value := getattr(options, name.replace("-", "_"))) is not None}
     if given.get("password") == _ASK:
         given["password"] = _asked()
     if "socket" in given and "host" not in given and "port" not in given:
