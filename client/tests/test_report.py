@@ -1,5 +1,7 @@
 import json
 import re
+import shlex
+import subprocess
 import unittest
 
 from memdiag.anonymize import Names, anonymized
@@ -215,6 +217,16 @@ class Renderers(unittest.TestCase):
             with self.subTest(source):
                 self.assertTrue(rows[1:])
                 self.assertTrue(text.render(page_of(data)))
+
+    def test_a_command_in_several_lines_is_the_same_command(self):
+        """systemd escapes a - in a name as \\x2d, so that the path is in quotes; no \\ continues a line there."""
+        for path in (r"/sys/fs/cgroup/app-mysql\x2ddev.scope/memory.max", "/a b/" + "it's" * 20, "/plain/" + "x" * 40):
+            for length in range(90):
+                wanted = "/" + "y" * length + path
+                lines = text._statement(f"printf %s {shlex.quote(wanted)}")
+                self.assertLessEqual(max(map(len, lines)), 80)
+                done = subprocess.run(["sh", "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+                self.assertEqual(done.stdout, wanted)
 
     def test_a_statement_in_several_lines_is_the_same_statement(self):
         def same(words):

@@ -114,12 +114,17 @@ def _statement(statement: str) -> list[str]:
     indent = " " * STATEMENT_INDENT
     if not statement[:1].islower():
         return [indent + line for line in statement_lines(statement)]
-    # A command of the shell. A line that ends in a backslash goes on at the first column of the next.
+    # A command of the shell. A line that ends in a backslash goes on at the first column of the next, but not within
+    # quotes, which end before it and begin again. shlex.quote() writes a ' of a name as '"'"'.
     lines = []
     rest = indent + statement
     while len(rest) > WIDTH:
-        lines.append(rest[: WIDTH - 1] + "\\")
-        rest = rest[WIDTH - 1 :]
+        cut = next(
+            (at for at in range(WIDTH - 2, WIDTH // 2, -1) if not {*rest[at - 1 : at + 1]} & {*"'\""}), WIDTH - 2
+        )
+        quote = "'" * (rest[:cut].replace('"\'"', "").count("'") % 2)
+        lines.append(f"{rest[:cut]}{quote}\\")
+        rest = quote + rest[cut:]
     return [*lines, rest]
 
 
