@@ -366,11 +366,11 @@ def apply(now: Situation, finding: Finding) -> None:
         for statement in finding.statements:
             if statement.startswith(("systemctl", "echo", "ps ")):
                 continue  # the alternative that needs a service
-            if statement.startswith(("sysctl", "swapoff")):
+            if statement.startswith("sysctl"):
+                continue
+            if "swapoff" in statement:
                 # The swap of this test alone, not the machine's.
-                if "swapoff" in statement:
-                    place = now.server.folder.parent / "states.swap"
-                    subprocess.run(["swapoff", place], check=True)
+                subprocess.run(["swapoff", now.server.folder.parent / "states.swap"], check=True)
                 continue
             found = session.query(statement)
             for row in found.rows if [name.upper() for name in found.columns] == ["RUN"] else ():

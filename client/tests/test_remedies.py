@@ -19,7 +19,7 @@ HOST = (
     "SET PERSIST innodb_buffer_pool_size = ",
     "echo ",
     "systemctl ",
-    "swapoff ",
+    "tail -n +2 /proc/swaps | ",
 )
 
 

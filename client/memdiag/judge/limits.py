@@ -109,6 +109,10 @@ def _near(view: View) -> list[Finding]:
     return result
 
 
+# swapon -a would bring back the swap of /etc/fstab alone.
+READ_BACK = 'tail -n +2 /proc/swaps | while read -r place _; do swapoff "$place" && swapon "$place"; done'
+
+
 def _swapped(view: View) -> list[Finding]:
     swapped = view.swapped or 0
     if swapped < WORTH_BYTES:
@@ -124,7 +128,7 @@ def _swapped(view: View) -> list[Finding]:
             headline=f"{size(swapped)} of the server are swapped out",
             evidence="A statement that needs one of these pages waits for the disk.",
             remedy=f"{room}, then read the pages back; {keep}" if back else f"{room}; {keep}",
-            statements=["swapoff -a && swapon -a"] if back else [],
+            statements=[READ_BACK] if back else [],
             check="" if back else "grep VmSwap /proc/[0-9]*/status shows what each process has there",
             bytes=swapped,
             source=f"VmSwap of {view.copied('process', '/proc/<pid>/status')}",
