@@ -315,9 +315,11 @@ case $1 in
 esac
 
 if [ "$1" = mysqld ] && ! only_asks "$@"; then
-  from_files MYSQL_ROOT_HOST MYSQL_ROOT_PASSWORD MYSQL_DATABASE MYSQL_USER MYSQL_PASSWORD
-  : "${MYSQL_ROOT_HOST:=%}"
   read_settings "$@"
+  # As the first user: only root may be able to read a secret. The file may be gone when there are data.
+  [ -e "$datadir/mysql" ] ||
+    from_files MYSQL_ROOT_HOST MYSQL_ROOT_PASSWORD MYSQL_DATABASE MYSQL_USER MYSQL_PASSWORD
+  : "${MYSQL_ROOT_HOST:=%}"
   [ "$(id -u)" != 0 ] || leave_root "$@"
 
   owner="chown $(id -u):$(id -g)"

@@ -729,6 +729,30 @@ class SocketNames(Script):
         self.assertIn("\nExecStartPre=-/usr/libexec/mysql-memdiag/socket-names\n", text)
 
 
+class EntryPoint(Script):
+    PROGRAMS = (
+        ("id", "echo 1000"),
+        (
+            "mysqld",
+            'case $* in *--help*) printf "datadir %s\\nsocket %s\\ntmpdir %s\\n" $ROOT/data $ROOT/sock $ROOT ;;\n'
+            "*) echo started ;; esac",
+        ),
+    )
+
+    def test_a_data_directory_needs_no_secret(self):
+        """Its file may be gone: the container did not start any more."""
+        script = self.moved(ROOT / "packaging/container/docker-entrypoint.sh")
+        for folder in ("data/mysql", "run/mysqld"):
+            (self.root / folder).mkdir(parents=True)
+        path = f"{self.root}/bin:{os.environ['PATH']}"
+        names = {"MYSQL_ROOT_PASSWORD_FILE": "/no/such/secret", "PATH": path, "ROOT": str(self.root)}
+        done = captured([script, "mysqld"], env=names)
+        self.assertEqual("started\n", done.stdout, done.stderr)
+        (self.root / "data/mysql").rmdir()
+        done = captured([script, "mysqld"], env=names)
+        self.assertIn("/no/such/secret, which cannot be read", done.stderr)
+
+
 class Rotation(Script):
     """Logs of the main server and of instances lie in one folder."""
 
