@@ -13,7 +13,6 @@ The exit status is 0 if all pieces have passed at this commit. A tree with chang
 import argparse
 import contextlib
 import dataclasses
-import json
 import signal
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from bench.runner import report
 from harness.commit import commit as commit_of_tree
 from harness.common import ROOT, lock, say
 from harness.problem import Problem, run_main
+from harness.state_file import read_state, write_state
 
 LONGEST_SECONDS = 110 * 60.0
 # An interrupted program ends its servers first.
@@ -112,8 +112,7 @@ class Gate:
         self.folder = folder
         self._file = folder / "outcomes.json"
         folder.mkdir(parents=True, exist_ok=True)
-        found = json.loads(self._file.read_text()) if self._file.exists() else {}
-        self.outcomes = {name: Outcome(**outcome) for name, outcome in found.items()}
+        self.outcomes = {name: Outcome(**outcome) for name, outcome in read_state(self._file).items()}
 
     def passed(self, piece: Piece) -> bool:
         return piece.name in self.outcomes and self.outcomes[piece.name].word == "passed"
@@ -126,10 +125,10 @@ class Gate:
         command = piece.command if goes_on else (*piece.command, *piece.at_first)
         with log.open("a" if goes_on else "w") as out, _started(command, out) as process:
             over = not _wait(piece, process, log, began + longest)
-        word = "unfinished" if over and piece.resumes else "passed" if process.returncode == 0 else "failed"
+        word = "unfinished" if over and piece.resumes else "failed" if over or process.returncode else "passed"
         outcome = Outcome(word, before + time.monotonic() - began, last_line(log))
         self.outcomes[piece.name] = outcome
-        self._file.write_text(json.dumps({name: dataclasses.asdict(one) for name, one in self.outcomes.items()}))
+        write_state(self._file, {name: dataclasses.asdict(one) for name, one in self.outcomes.items()})
         return outcome
 
     def page(self, commit: str) -> str:

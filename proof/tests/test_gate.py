@@ -27,6 +27,13 @@ class A_gate(Scratch):
         Gate(self.root).run(piece("echo fine"))
         self.assertTrue(Gate(self.root).passed(piece("")))
 
+    def test_half_a_file_of_outcomes_is_none(self):
+        """A full disk, or the loss of power, cut it."""
+        (self.root / "outcomes.json").write_text('{"one": {"wor')
+        one = Gate(self.root)
+        self.assertFalse(one.passed(piece("")))
+        self.assertEqual(one.run(piece("echo fine")).word, "passed")
+
     def test_a_long_piece_goes_on_when_it_is_called_again(self):
         one = Gate(self.root)
         script = f"echo step $1; test -e {self.root}/done || exec sleep 1000"
@@ -46,6 +53,9 @@ class A_gate(Scratch):
 
     def test_a_long_piece_that_cannot_go_on_has_failed(self):
         self.assertEqual(Gate(self.root).run(piece("exec sleep 1000"), longest=0.1).word, "failed")
+        # It did not run to its end, whatever its status.
+        stubborn = piece("trap 'exit 0' INT; echo ready; while :; do sleep 0.1; done")
+        self.assertEqual(Gate(self.root).run(stubborn, longest=2).word, "failed")
 
     def test_the_page_has_every_piece(self):
         page = Gate(self.root).page("abc")
