@@ -122,6 +122,10 @@ class Servers(Scratch):
             server.run(["main.a", "main.b"], server.results, 1)
             results = {test: x["result"] for test, x in server.results.items()}
             self.assertEqual(results, {"main.a": "pass", "main.b": "skipped"})
+            self.driver.write_text(r'$| = 1; print "[ 50%] main.c  w1  [ pass ]  1\n"; kill 9, $$')
+            with self.assertRaisesRegex(Problem, "preset dev failed"):
+                server.run(["main.c", "main.d"], server.results, 1)
+            self.assertNotIn("main.d", server.results)
             self.driver.write_text('print STDERR "no port"; exit 1')
             with self.assertRaisesRegex(Problem, "preset dev failed:\nno port"):
                 server.run(["main.c"], server.results, 1)
@@ -206,9 +210,12 @@ class Keyrings(Scratch):
 class Verdicts(unittest.TestCase):
     def test_each(self):
         words = verdicts(
-            ["m.flaky", "m.machine", "m.known", "m.new", "m.lone"],
-            {"m.flaky": "pass", "m.machine": "fail", "m.known": "fail", "m.new": "fail", "m.lone": "fail"},
-            {"m.machine": "fail", "m.new": "pass"},
+            ["m.flaky", "m.machine", "m.known", "m.new", "m.lone", "m.skipped"],
+            {
+                **{"m.flaky": "pass", "m.machine": "fail", "m.known": "fail", "m.new": "fail", "m.lone": "fail"},
+                "m.skipped": "skipped",
+            },
+            {"m.machine": "fail", "m.new": "pass", "m.skipped": "skipped"},
             {"m.known": "because"},
         )
         self.assertEqual(
@@ -219,6 +226,7 @@ class Verdicts(unittest.TestCase):
                 "m.known": "because",
                 "m.new": "UNEXPLAINED",
                 "m.lone": "UNEXPLAINED: preset stock is not built",
+                "m.skipped": "UNEXPLAINED",
             },
         )
 
