@@ -184,7 +184,10 @@ class Trial:
     def _start(self, server: Server) -> None:
         if self.dice.random() < 0.1:
             self._end_while_starting(server, self.dice.uniform(0, 1.5))
-        server.start(START_SECONDS)
+        try:
+            server.start(START_SECONDS)
+        except Problem as problem:
+            raise Lost(f"it did not start: {problem}") from None
         self.counts.starts += 1
 
     def _end_while_starting(self, server: Server, after: float) -> None:
@@ -346,7 +349,7 @@ def main() -> int:
             except NotPossible as reason:
                 say(f"skipped: losses of power: {reason}")
     say(render(counts))
-    return 0
+    return 1 if counts.faults else 0  # also those of the runs that this one goes on from
 
 
 if __name__ == "__main__":

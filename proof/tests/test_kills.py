@@ -1,11 +1,13 @@
 """A client notices what the server has lost, and accepts each state that the server may have."""
 
 import contextlib
+import io
 import re
 from types import SimpleNamespace
 from unittest import TestCase, mock
 
 from harness.problem import Problem
+from harness.scratch import Scratch
 from harness.sql import SqlError
 from proof import kills
 from proof.clients import DOCS, Definer, Lost, Writer, body
@@ -123,3 +125,21 @@ class OfErrors(TestCase):
             arguments = mock.patch("sys.argv", ["kills", *words])
             with arguments, contextlib.redirect_stdout(None), self.assertRaises(Problem):
                 kills.main()
+
+
+class OfFaults(Scratch):
+    def test_what_an_earlier_run_lost_is_lost(self):
+        """The gate goes on after a fault, and passed when there were kills enough."""
+        (self.root / "kills-dev-1.json").write_text('{"kills": 5, "power": 5, "faults": 1}')
+        arguments = mock.patch("sys.argv", ["kills", "--kills", "5", "--power", "5"])
+        places = mock.patch.multiple(kills, STATES=self.root, arm_list=mock.DEFAULT)
+        with arguments, places, contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(kills.main(), 1)
+            (self.root / "kills-dev-1.json").write_text('{"kills": 5, "power": 5}')
+            self.assertEqual(kills.main(), 0)
+
+    def test_a_server_that_does_not_start_has_lost_its_data(self):
+        server = mock.Mock(start=mock.Mock(side_effect=Problem("mysqld ended while starting")))
+        dice = mock.Mock(random=lambda: 0.5)
+        with self.assertRaisesRegex(Lost, "it did not start: mysqld ended"):
+            kills.Trial._start(mock.Mock(dice=dice), server)
