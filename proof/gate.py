@@ -89,7 +89,11 @@ PIECES = (
     Piece("fuzz", "Does no input end a parser within an hour and a half?", ("tools/fuzz.py", "--seconds", "5400")),
     Piece("coverage", "What do the tests execute?", ("tools/coverage.py",)),
     Piece("packages", "Can the packages be built?", ("packaging/build",)),
-    Piece("installed", "Do they install, upgrade, and give way to stock?", ("packaging/test", "--no-build")),
+    Piece(
+        "installed",
+        "Do they install, upgrade, and give way to stock?",
+        ("packaging/test", "--preset", "optimised", "--no-build"),
+    ),
 )
 
 

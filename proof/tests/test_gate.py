@@ -67,6 +67,12 @@ class A_gate(Scratch):
         for each in gate.PIECES:
             self.assertTrue((gate.ROOT / each.command[0]).exists(), each.command[0])
 
+    def test_the_packages_that_are_tested_are_those_that_were_built(self):
+        """packaging/build makes those of the optimised build, and packaging/test takes preset dev by default."""
+        commands = {each.name: each.command for each in gate.PIECES}
+        self.assertEqual(commands["packages"], ("packaging/build",))
+        self.assertIn("--preset optimised", " ".join(commands["installed"]))
+
     def test_an_unknown_piece_is_told(self):
         with self.assertRaisesRegex(Problem, "no piece x; there are tests"):
             gate.chosen(["x"])
