@@ -47,7 +47,7 @@ class Piece:
 
 
 PIECES = (
-    Piece("tests", "Do all tests of this repository pass, with both sanitizers?", ("./run-tests",)),
+    Piece("tests", "Do all tests of this repository pass, with both sanitizers?", ("./run-tests",), True),
     Piece(
         "suites",
         "Do upstream's suites pass, but for explained tests?",
@@ -88,7 +88,7 @@ PIECES = (
     Piece("version_2", "Are limits of control groups of version 2 read and kept?", ("proof/version_2.py",)),
     Piece("fuzz", "Does no input end a parser within an hour and a half?", ("tools/fuzz.py", "--seconds", "5400")),
     Piece("coverage", "What do the tests execute?", ("tools/coverage.py",)),
-    Piece("packages", "Can the packages be built?", ("packaging/build",)),
+    Piece("packages", "Can the packages be built?", ("packaging/build",), True),
     Piece(
         "installed",
         "Do they install, upgrade, and give way to stock?",
