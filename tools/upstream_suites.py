@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Run upstream's own test suites against this server, and report where it differs from stock.
 
-They take hours on two cores, so they run in pieces. A run that was interrupted, or ended
-after --minutes, continues with the next piece as long as the server is the same.
+They take hours on two cores, so they run in pieces. A run that was interrupted
+continues with the next piece as long as the server is the same.
 Root runs them as user nobody, because some start a server that refuses root.
 A test that fails runs once more by itself. If it fails again, mysql-test/upstream_differences.txt
 explains it, or it also fails against the stock preset's server. Each test that the file names has
@@ -123,13 +123,10 @@ class Server:
             into[test] = found.get(test) or {"result": "skipped", "comment": "not run"}
         self.save()
 
-    def run_in_pieces(self, tests: list[str], deadline: float) -> bool:
-        """@return true: all pieces have run"""
+    def run_in_pieces(self, tests: list[str]) -> None:
         rest = [test for test in tests if test not in self.results]
         began, total = time.monotonic(), len(rest)
         while rest:
-            if time.monotonic() > deadline:
-                return False
             piece, rest = rest[:PIECE], rest[PIECE:]
             self.run(piece, self.results, self.jobs)
             failed = [t for t in piece if self.results[t]["result"] == "fail"]
@@ -139,7 +136,6 @@ class Server:
                 f"-- {self.preset}: {done} of {total} tests, up to {piece[-1]}, about "
                 f"{left:.0f} min left" + (f"; failed: {' '.join(failed)}" * bool(failed))
             )
-        return True
 
     def run_alone(self, tests: list[str]) -> None:
         for test in tests:
@@ -316,7 +312,6 @@ def arguments() -> argparse.Namespace:
         action="store_true",
         help="of the suites, only the tests that other builds than --preset debug skip",
     )
-    parser.add_argument("--minutes", type=float, default=1e6, help="begin no further piece after that")
     parser.add_argument("--jobs", type=int, default=4, metavar="N")
     parser.add_argument(
         "--mysqld",
@@ -342,7 +337,6 @@ def main() -> int:
     state = commit()  # of what is tested; it may change in these hours
     if options.save:
         require_clean(state)
-    deadline = time.monotonic() + options.minutes * 60
     reasons = read_differences(DIFFERENCES.read_text())
     suites = [] if options.tests else options.suites.split(",")
     # Each build has one folder for the servers of the driver.
@@ -354,9 +348,7 @@ def main() -> int:
         tests = [t for suite in suites for t in ours.tests_of(suite, options.need_debug)]
         if options.tests:
             tests = options.tests.split(",")
-        if not ours.run_in_pieces(tests, deadline):
-            say("-- time is up; the same command continues")
-            return 2
+        ours.run_in_pieces(tests)
         failed = [t for t in tests if ours.results[t]["result"] == "fail"]
         ours.run_alone(failed)
         still = [t for t in failed if ours.alone[t]["result"] != "pass"]
