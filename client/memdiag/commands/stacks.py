@@ -56,7 +56,10 @@ def read(session: Session, top: int) -> tuple[list[Row], list[Row]]:
             f"SELECT STACK, POOL, ROUTE, LIVE_BYTES, LIVE_BYTES_ERROR, LIVE_OBJECTS, DIGEST FROM information_schema.MEMDIAG_PROFILE WHERE STACK IS NOT NULL AND LIVE_BYTES > 0 ORDER BY LIVE_BYTES DESC LIMIT {top}"
         )
         if not stacks:
-            raise Problem("the heap profile is empty; switch it on with: SET GLOBAL memdiag_profile = ON")
+            raise Problem(
+                "the heap profile is empty: it is off (SET GLOBAL memdiag_profile = ON), or no block that it sampled"
+                " lives now"
+            )
         numbers = ", ".join(str(row["STACK"]) for row in stacks)
         frames = session.rows(
             f"SELECT STACK, FRAME, ADDRESS, `FUNCTION`, MODULE, MODULE_ADDRESS, BUILD_ID FROM information_schema.MEMDIAG_STACKS WHERE STACK IN ({numbers}) ORDER BY STACK, FRAME"
