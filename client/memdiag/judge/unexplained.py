@@ -6,6 +6,7 @@ finding has the check that tells retention by the allocator from a leak.
 
 from __future__ import annotations
 
+from memdiag.judge.sessions import memory_of_sessions
 from memdiag.judge.thresholds import WORTH_BYTES
 from memdiag.model.document import Finding
 from memdiag.model.units import percent, share, size
@@ -66,7 +67,9 @@ def findings(view: View) -> list[Finding]:
     if rest is None or rss is None:
         return []
     rest -= _locks(view)
-    if rest < max(LEAST_BYTES, rss * USUAL_PART):
+    # MariaDB counts what its sessions have without Performance Schema, and they are findings of their own.
+    of_sessions = 0 if view.counted else memory_of_sessions(view) or 0
+    if rest - of_sessions < max(LEAST_BYTES, rss * USUAL_PART):
         return []
     high = once_higher(view)
     if high is None or _switched_off(view):
