@@ -320,14 +320,22 @@ class Unexplained(unittest.TestCase):
     def test_what_sessions_have_is_counted_without_performance_schema(self):
         """By MariaDB, whose Performance Schema is off by default: the first finding said that the holder is not known."""
 
-        def of(held):
+        def of(held, **sources):
             session = {"THREAD_ID": None, "PROCESSLIST_ID": 9, "USER": "a", "COMMAND": "Sleep", "SECONDS": 5}
             sums = [{"SESSION_BYTES": held}]
-            threads = [session | {"BYTES": held}]
-            return named(stock(600 * MIB, threads=threads, session_bytes=sums))
+            data = stock(600 * MIB, threads=[session | {"BYTES": held}], session_bytes=sums, **sources)
+            data["server"]["flavour"] = "mariadb"
+            return named(data)
 
         self.assertEqual(list(of(400 * MIB)), ["session 9"])
         self.assertIn("memory that is not counted", of(100 * MIB))
+        # It is on, and its memory instruments are off by default, but for its own.
+        rows = {"memory": [instrument("memory/performance_schema/x", 90 * MIB)]}
+        off = [{"INSTRUMENTS": 300, "SWITCHED_OFF": 200}]
+        self.assertEqual(list(of(390 * MIB, instruments=off, **rows)), ["session 9"])
+        storm = [{"SESSIONS": 300, "SLEEPING": 300}]
+        found = of(300 * MIB, instruments=off, sessions=storm, **rows)
+        self.assertIn("have 300 MiB allocated", found["sessions"].headline)
 
     def test_a_fifth_is_usual(self):
         rss = 1000 * MIB

@@ -96,8 +96,10 @@ def memory_of_sessions(view: View) -> int | None:
     held = view.row("session_bytes").get("SESSION_BYTES")
     if held is None or held <= 0:
         return None
+    if view.counted is None or view.flavour == "mariadb":  # which counts without Performance Schema
+        return int(held)
     # Performance Schema does not subtract from a session what another session freed.
-    return int(held if view.counted is None else min(held, view.counted))
+    return int(min(held, view.counted))
 
 
 def _evidence(view: View, sessions: int, held: int | None) -> str:

@@ -68,7 +68,8 @@ def findings(view: View) -> list[Finding]:
         return []
     rest -= _locks(view)
     # MariaDB counts what its sessions have without Performance Schema, and they are findings of their own.
-    of_sessions = 0 if view.counted else memory_of_sessions(view) or 0
+    alone = view.flavour == "mariadb" and (not view.counted or _switched_off(view))
+    of_sessions = memory_of_sessions(view) or 0 if alone else 0
     if rest - of_sessions < max(LEAST_BYTES, rss * USUAL_PART):
         return []
     high = once_higher(view)
