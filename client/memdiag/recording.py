@@ -32,7 +32,8 @@ def of_another_server(recording: Recording, snapshot: dict[str, Any]) -> str:
     """The reason why the recording is not of the server of the snapshot, as it runs now; "": it is."""
     then = recording.head.get("variables") or {}
     now = (snapshot["sources"].get("variables", {}).get("rows") or [{}])[0]
-    common = [name for name in _IDENTITY if then.get(name) and now.get(name)]
+    # Without a network, the port is 0.
+    common = [name for name in _IDENTITY if all(one.get(name) not in (None, "") for one in (then, now))]
     if "server_uuid" not in common and not {"hostname", "port", "datadir"} <= set(common):
         return "it is not known whether it is of this server"
     for name in common:
