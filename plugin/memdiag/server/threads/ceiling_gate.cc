@@ -320,12 +320,12 @@ for all of them. @return true: the statement must not run */
   if (event.has_passed(names_table) || exempt::holds_what_others_wait_for(thd))
     return false;
   State &self = state();
+  event.pauses(&self);
   Running *const running = &mine->running;
   running->thd = thd;
   const LEX_STRING name = thd->sp_runtime_ctx->sp->m_qname;
   running->hash = std::hash<std::string_view>{}({name.str, name.length});
   Expectation expected = expectation_of(&self, *running);
-  event.pauses(&self);
   if (!has_room_at_once(&self, *running, expected) &&
       queue(&self, mine, &expected))
     return true;
