@@ -7,11 +7,16 @@
 #include "sql/parse_tree_node_base.h"
 #include "sql/protocol_classic.h"
 #include "sql/sql_class.h"
+#include "sql/sql_lex.h"
 
 namespace memdiag {
 
+/* A trigger of LOAD DATA LOCAL may be parsed again for each row, while its
+statement reads the rows from the buffer. */
 Parsed_text::Parsed_text(THD *thd) : m_nodes(thd, &m_root) {
-  if (thd->query().length > kept_buffer) end_packet(thd);
+  if (thd->query().length > kept_buffer &&
+      thd->m_parser_state->m_lip.get_buf() == thd->query().str)
+    end_packet(thd);
 }
 
 /* Only attributes of a query point into its packet. The buffer may hold rows of
