@@ -50,8 +50,8 @@ while another thread reads; if it is older still, all figures are unknown
 Figures now(uint64_t max_age_us);
 
 /** Bytes that the server will take without a new statement or session; empty:
-not known. Throws nothing. Called by any thread that calls now(), with the mutex
-of the reading held: it must not call now(). */
+not known. It may throw std::bad_alloc. Called by any thread that calls now(),
+with the mutex of the reading held: it must not call now(). */
 using Growth = Reading (*)();
 
 /** nullptr: nothing, the default. */

@@ -175,11 +175,12 @@ uint64_t Sampler::buffer_pool_bytes(uint64_t rss_bytes) {
     return m_buffer_pool_bytes;
   try {
     // mincore() shows reserved pages, and RSS does not have them.
+    const auto reserved = host::has_reserved_pages();
     m_buffer_pool_bytes =
-        host::has_reserved_pages()
-            ? 0
-            : regions::resident_bytes(Region_kind::buffer_pool)
-                  .value_or(unknown);
+        !reserved   ? unknown
+        : *reserved ? 0
+                    : regions::resident_bytes(Region_kind::buffer_pool)
+                          .value_or(unknown);
   } catch (const std::bad_alloc &) {
     m_buffer_pool_bytes = unknown;
   }

@@ -22,12 +22,14 @@ inline std::optional<ledger::Buffer_pool_pages> buffer_pool_pages() {
 
 /** Bytes of the buffer pool's free pages, which it takes as data are read.
 Pages that were in use before are resident already and count here, too. Empty:
-InnoDB is not up. Threads: any. It throws nothing and takes no lock. */
+InnoDB is not up, or it is not known whether a limit counts the pages. Threads:
+any. It takes no lock. @throws std::bad_alloc */
 inline Reading buffer_pool_growth() {
   const auto pool = innodb::buffer_pool();
-  if (!pool) return std::nullopt;
+  const auto reserved = host::has_reserved_pages();
+  if (!pool || !reserved) return std::nullopt;
   // It takes none that a limit counts.
-  if (host::has_reserved_pages()) return 0;
+  if (*reserved) return 0;
   return product(pool->free_pages, pool->page_size);
 }
 
