@@ -156,8 +156,10 @@ void Box::mark_former_file(Sample sample) const noexcept {
   uint64_t lowest = UINT64_MAX;
   uint64_t highest = 0;
   Record record;
-  for (size_t i = 0; pread(file, &record, sizeof record,
-                           static_cast<off_t>(offset_of(i))) == sizeof record;
+  ssize_t size;
+  for (size_t i = 0;
+       (size = pread(file, &record, sizeof record,
+                     static_cast<off_t>(offset_of(i)))) == sizeof record;
        ++i) {
     // Empty places count as the oldest, and so do damaged records.
     const bool is_whole = record.checksum == checksum_of(record.sample);
@@ -170,7 +172,8 @@ void Box::mark_former_file(Sample sample) const noexcept {
       place = i;
     }
   }
-  if (lowest == UINT64_MAX) return;
+  // Newer ones may be where it could not be read.
+  if (size < 0 || lowest == UINT64_MAX) return;
   sample.sequence = highest + 1;
   record = record_of(sample);
   (void)write_at(file, offset_of(place), std::as_bytes(std::span{&record, 1}));

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -25,6 +26,21 @@
 #include "plugin/memdiag/unittest/failing_writes.h"
 #include "plugin/memdiag/unittest/killed_writer.h"
 #include "plugin/memdiag/unittest/recorded.h"
+
+namespace {
+/** So many reads at an offset work; those after them fail. */
+unsigned reads_left = UINT_MAX;
+}  // namespace
+
+/** In place of the C library's. */
+extern "C" ssize_t pread(int file, void *to, size_t count, off_t offset) {
+  if (reads_left != 0) {
+    --reads_left;
+    return syscall(SYS_pread64, file, to, count, offset);
+  }
+  errno = EIO;
+  return -1;
+}
 
 namespace memdiag::black_box {
 namespace {
@@ -292,6 +308,23 @@ TEST_F(Black_box, AFileThatCouldNotBeMadeIsTriedAgain) {
   EXPECT_TRUE(is_sample_of(found[1], 2));
   EXPECT_TRUE(is_sample_of(found[2], 10));
   EXPECT_TRUE(is_sample_of(found.back(), n - 1));
+}
+
+TEST_F(Black_box, AFormerFileThatCannotBeReadToItsEndStaysAsItIs) {
+  {
+    Box box;
+    ASSERT_EQ(0, box.open(m_path, 10, {}));
+    for (uint64_t n = 1; n <= 10; ++n) box.append(sample_of(n));
+  }
+  const Bytes former = read_file(m_path);
+  std::filesystem::create_directory(m_path + ".new");
+  Box box;
+  EXPECT_EQ(EISDIR, box.open(m_path, 10, {}));
+  // The header, and half of the samples, which the file has behind ten places.
+  reads_left = 1 + 10 + 5;
+  EXPECT_EQ(0, box.append(sample_of(200)));
+  reads_left = UINT_MAX;
+  EXPECT_EQ(former, read_file(m_path));
 }
 
 TEST_F(Black_box, WithoutAFileOfItsOwnARunLeavesOneSampleInTheFormer) {
