@@ -53,21 +53,11 @@ constexpr Positions positions_in(std::string_view name) {
 
 struct Ctl_entry {
   const char *name;
-  size_t value_size;
   Positions positions;
 };
 
-template <typename T>
-constexpr size_t size_of_value() {
-  if constexpr (std::is_void_v<T>)
-    return 0;
-  else
-    return sizeof(T);
-}
-
 constexpr Ctl_entry ctl_entries[] = {
-#define MEMDIAG_CTL(id, name, type) \
-  {name, size_of_value<type>(), positions_in(name)},
+#define MEMDIAG_CTL(id, name, type) {name, positions_in(name)},
 #include "mysys/memdiag/jemalloc/mallctl_names.h"
 #undef MEMDIAG_CTL
 };
@@ -135,11 +125,6 @@ const char *name(Ctl ctl) {
   return i < ctl_count ? ctl_entries[i].name : "";
 }
 
-size_t value_size(Ctl ctl) {
-  const size_t i = static_cast<size_t>(ctl);
-  return i < ctl_count ? ctl_entries[i].value_size : 0;
-}
-
 int resolve(Ctl ctl) {
   size_t mib[max_mib_length];
   size_t length;
@@ -166,14 +151,6 @@ int write_raw(Ctl ctl, unsigned arena, const void *value, size_t size) {
   if (error != 0) return error;
   return MEMDIAG_JE(mallctlbymib)(mib, length, nullptr, nullptr,
                                   const_cast<void *>(value), size);
-}
-
-int call_raw(Ctl ctl, unsigned arena) {
-  size_t mib[max_mib_length];
-  size_t length;
-  const int error = translate(ctl, arena, 0, mib, &length);
-  if (error != 0) return error;
-  return MEMDIAG_JE(mallctlbymib)(mib, length, nullptr, nullptr, nullptr, 0);
 }
 
 int arena_name(unsigned arena, char (&out)[arena_name_size]) {

@@ -11,10 +11,10 @@
   size class), EFAULT (no such arena), EINVAL (size or type mismatch), EAGAIN,
   EPERM, ENOTSUP (not linked). No call throws, logs or aborts.
   Threads: all calls may be made from any thread. jemalloc serialises its
-  controls with one mutex, so read(), write(), call() and refresh() do not
-  belong on a hot path. `placed`, arena_of(), extent_at(), arena_pages() and
-  purge_arena() do not take that mutex. arena_pages() and purge_arena() take
-  mutexes of the arena.
+  controls with one mutex, so read(), write() and refresh() do not belong on a
+  hot path. `placed`, arena_of(), extent_at(), arena_pages() and purge_arena()
+  do not take that mutex. arena_pages() and purge_arena() take mutexes of the
+  arena.
   Units: bytes, except where a name says otherwise.
   Ownership: strings that come back are jemalloc's own and static, except
   arena names, which are copied out.
@@ -88,9 +88,6 @@ namespace mallctl {
 /** The name of a control, with 0 for the indexes that it has. */
 const char *name(Ctl ctl);
 
-/** Size in bytes of the control's value; 0 for one that has none. */
-size_t value_size(Ctl ctl);
-
 /** Looks a name up in the linked library. 0: it is known; or an errno. */
 int resolve(Ctl ctl);
 
@@ -99,7 +96,6 @@ names that hold no such index. All return 0 or an errno. */
 int read_raw(Ctl ctl, unsigned arena, void *value, size_t size,
              unsigned index = 0);
 int write_raw(Ctl ctl, unsigned arena, const void *value, size_t size);
-int call_raw(Ctl ctl, unsigned arena);
 
 /** Read a control.
 @param arena  arena index, for names of an arena
@@ -119,13 +115,6 @@ Result<ctl_type_t<ctl>> read(unsigned arena = 0, unsigned index = 0) {
 template <Ctl ctl>
 [[nodiscard]] int write(ctl_type_t<ctl> value, unsigned arena = 0) {
   return write_raw(ctl, arena, &value, sizeof value);
-}
-
-/** Invoke a control that has no value. @return 0 or an errno */
-template <Ctl ctl>
-[[nodiscard]] int call(unsigned arena = 0) {
-  static_assert(std::is_void_v<ctl_type_t<ctl>>);
-  return call_raw(ctl, arena);
 }
 
 /** Longest arena name, with its end (jemalloc's ARENA_NAME_LEN). */

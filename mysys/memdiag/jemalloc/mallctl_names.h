@@ -18,12 +18,9 @@
 MEMDIAG_CTL(version,                  "version",                                const char *)
 MEMDIAG_CTL(epoch,                    "epoch",                                  uint64_t)
 MEMDIAG_CTL(background_thread,        "background_thread",                      bool)
-MEMDIAG_CTL(malloc_conf_built_in,     "config.malloc_conf",                     const char *)
 MEMDIAG_CTL(config_prof,              "config.prof",                            bool)
-MEMDIAG_CTL(config_stats,             "config.stats",                           bool)
 
 MEMDIAG_CTL(prof_active,              "prof.active",                            bool)
-MEMDIAG_CTL(prof_lg_sample,           "prof.lg_sample",                         size_t)
 MEMDIAG_CTL(hook_prof_backtrace,      "experimental.hooks.prof_backtrace",      mallctl::Backtrace_hook)
 MEMDIAG_CTL(hook_prof_sample,         "experimental.hooks.prof_sample",         mallctl::Sample_hook)
 MEMDIAG_CTL(hook_prof_sample_free,    "experimental.hooks.prof_sample_free",    mallctl::Sample_free_hook)
@@ -65,7 +62,6 @@ MEMDIAG_CTL(tcache_create,            "tcache.create",                          
 MEMDIAG_CTL(tcache_destroy,           "tcache.destroy",                         unsigned)
 
 MEMDIAG_CTL(arena_initialized,        "arena.0.initialized",                    bool)
-MEMDIAG_CTL(arena_destroy,            "arena.0.destroy",                        void)
 MEMDIAG_CTL(arena_dirty_decay_ms,     "arena.0.dirty_decay_ms",                 ssize_t)
 MEMDIAG_CTL(arena_muzzy_decay_ms,     "arena.0.muzzy_decay_ms",                 ssize_t)
 MEMDIAG_CTL(arena_name,               "arena.0.name",                           char *)
@@ -73,7 +69,6 @@ MEMDIAG_CTL(arena_name,               "arena.0.name",                           
 MEMDIAG_CTL(stats_allocated,          "stats.allocated",                        size_t)
 MEMDIAG_CTL(stats_active,             "stats.active",                           size_t)
 MEMDIAG_CTL(stats_metadata,           "stats.metadata",                         size_t)
-MEMDIAG_CTL(stats_metadata_thp,       "stats.metadata_thp",                     size_t)
 MEMDIAG_CTL(stats_resident,           "stats.resident",                         size_t)
 MEMDIAG_CTL(stats_mapped,             "stats.mapped",                           size_t)
 MEMDIAG_CTL(stats_retained,           "stats.retained",                         size_t)

@@ -271,8 +271,6 @@ TEST(Snapshot, EveryStatisticThatFailsEmptiesACell) {
   for (size_t i = 0; i < static_cast<size_t>(Ctl::count); ++i) {
     const Ctl ctl = static_cast<Ctl>(i);
     const std::string name = mallctl::name(ctl);
-    // Not shown by any table.
-    if (ctl == Ctl::stats_metadata_thp) continue;
     if (!name.starts_with("stats.") && !name.starts_with("opt.")) continue;
     // A decay that falls between two snapshots fills cells of its pool. Then
     // the one before and the one after have different counts.
