@@ -9,13 +9,15 @@
 namespace memdiag {
 namespace {
 
-/** Never destroyed: the table cache outlives what the linker has made. */
 struct Triggers {
   std::mutex mutex;
   std::unordered_set<const MEM_ROOT *> roots;
 };
+/** Never destroyed: the table cache outlives what the linker has made. An empty
+set takes no memory, so this cannot throw. */
 Triggers &triggers() {
-  static Triggers *const all = new Triggers;
+  alignas(Triggers) static std::byte memory[sizeof(Triggers)];
+  static Triggers *const all = ::new (static_cast<void *>(memory)) Triggers;
   return *all;
 }
 
