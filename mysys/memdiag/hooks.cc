@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "mysys/memdiag/accounting/block_events.h"
 #include "mysys/memdiag/accounting/digests.h"
@@ -98,13 +97,7 @@ void memdiag_place_free(uint16_t place, void *block) {
 // Memory without an allocator.
 
 void memdiag_region_add(uint32_t key, void *address, size_t bytes) {
-  memdiag::Region_kind kind = memdiag::Region_kind::other;
-  try {
-    kind = regions::kind_of(routes::name_of_key(key));
-  } catch (const std::bad_alloc &) {
-    // It is counted among the others then.
-  }
-  regions::add(kind, address, bytes);
+  regions::add(regions::kind_of(routes::name_of_key(key)), address, bytes);
 }
 
 void memdiag_region_remove(void *address) { regions::remove(address); }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -101,7 +102,8 @@ constexpr uint32_t bit_of(Pool pool) {
 /** Instruments and overrides; a route is place_count + its index. */
 struct Registry {
   std::mutex mutex;
-  std::vector<Instrument> instruments;
+  /** Names stay where they are when others come. */
+  std::deque<Instrument> instruments;
   std::vector<std::pair<std::string, Pool>> overrides;
   /** The texts that `overrides` and `disabled_pools` were made from. */
   routes::Options applied{};
@@ -279,7 +281,7 @@ Pool declared_pool(std::string_view instrument) {
   return declaration_of(instrument).pool;
 }
 
-std::string name_of_key(uint32_t key) {
+std::string_view name_of_key(uint32_t key) noexcept {
   Registry &known = registry();
   const std::lock_guard<std::mutex> guard(known.mutex);
   for (const Instrument &instrument : known.instruments)

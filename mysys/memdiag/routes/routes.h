@@ -59,8 +59,9 @@ Packed_tag tag_of_place(Place place);
 matching prefix. */
 Pool declared_pool(std::string_view instrument);
 
-/** The name of the instrument that has a key; empty if none has. */
-std::string name_of_key(uint32_t key);
+/** The name of the instrument that has a key, which lives for ever; empty if
+none has. */
+std::string_view name_of_key(uint32_t key) noexcept;
 
 /** Allocate a block and count it. A tag of 0 is malloc().
 @return nullptr: no memory */

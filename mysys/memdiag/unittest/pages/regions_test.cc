@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include <jemalloc/jemalloc.h>
+
 #include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "mysys/memdiag/upstream/hooks.h"
@@ -55,6 +57,28 @@ regions::Row row_of(Region_kind kind) {
   EXPECT_EQ(0, error);
   return rows[static_cast<size_t>(kind)];
 }
+
+#ifndef MEMDIAG_JEMALLOC_PREFIXED
+uint64_t allocated_by_thread() {
+  uint64_t bytes = 0;
+  size_t size = sizeof bytes;
+  EXPECT_EQ(0, ::mallctl("thread.allocated", &bytes, &size, nullptr, 0));
+  return bytes;
+}
+
+// A block could wait for memory below the ceiling, or not be had: the region
+// would be of another kind then.
+TEST(Regions, AKindIsFoundWithoutABlock) {
+  const uint32_t key = memdiag_note_instrument("innodb", "buf_buf_pool", 0);
+  const Mapping mapping(page);
+  const uint64_t count = row_of(Region_kind::buffer_pool).count;
+  const uint64_t before = allocated_by_thread();
+  memdiag_region_add(key, mapping.begin(), page);
+  EXPECT_EQ(before, allocated_by_thread());
+  EXPECT_EQ(count + 1, row_of(Region_kind::buffer_pool).count);
+  memdiag_region_remove(mapping.begin());
+}
+#endif
 
 TEST(Regions, OnlyPagesThatWereTouchedAreResident) {
   const Mapping mapping(5000 * page);
