@@ -247,6 +247,8 @@ const char *name_of_route(const Registry &known, size_t route) {
              : known.instruments[route - place_count].name.c_str();
 }
 
+/** Without its name, which needs memory. With the mutex held, a statement's
+thread must not wait for that. */
 routes::Row row_of(const Registry &known, size_t route,
                    const pools::Live &live) {
   const Packed_tag tag = route < place_count
@@ -256,12 +258,7 @@ routes::Row row_of(const Registry &known, size_t route,
   const size_t limit =
       route < place_count ? declared_places[route].larger_than : large_block;
   const uint64_t larger_than = tag & only_large ? limit : 0;
-  routes::Row row{name_of_route(known, route),
-                  pool,
-                  spec_of(pool).name,
-                  larger_than,
-                  {},
-                  {}};
+  routes::Row row{{}, pool, spec_of(pool).name, larger_than, {}, {}};
   if (pool != Pool::general || live.blocks > 0) {
     row.live_bytes = live.bytes;
     row.live_blocks = live.blocks;
@@ -334,21 +331,32 @@ std::vector<Row> all() {
   // Adding up takes long, and Performance Schema's memory waits for the mutex.
   const std::vector<pools::Live> live = pools::live_of_first(max_routes);
   std::vector<Row> rows;
+  std::vector<const char *> names;
   rows.reserve(max_routes);
-  Registry &known = registry();
-  const std::lock_guard<std::mutex> guard(known.mutex);
-  for (size_t i = 0; i < route_count(known); ++i)
-    rows.push_back(row_of(known, i, live[i]));
+  names.reserve(max_routes);
+  {
+    Registry &known = registry();
+    const std::lock_guard<std::mutex> guard(known.mutex);
+    for (size_t i = 0; i < route_count(known); ++i) {
+      rows.push_back(row_of(known, i, live[i]));
+      names.push_back(name_of_route(known, i));
+    }
+  }
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].name = names[i];
   return rows;
 }
 
 std::optional<Row> find(std::string_view name) {
-  Registry &known = registry();
-  const std::lock_guard<std::mutex> guard(known.mutex);
-  for (size_t i = 0; i < route_count(known); ++i)
-    if (name == name_of_route(known, i))
-      return row_of(known, i, pools::live(static_cast<pools::Account>(i)));
-  return std::nullopt;
+  std::optional<Row> found;
+  {
+    Registry &known = registry();
+    const std::lock_guard<std::mutex> guard(known.mutex);
+    for (size_t i = 0; i < route_count(known) && !found; ++i)
+      if (name == name_of_route(known, i))
+        found = row_of(known, i, pools::live(static_cast<pools::Account>(i)));
+  }
+  if (found) found->name = name;
+  return found;
 }
 
 Options options{nullptr, nullptr};
