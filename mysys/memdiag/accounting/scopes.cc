@@ -153,19 +153,20 @@ void note(Pool pool, Account account, int64_t bytes) noexcept {
 }
 
 std::vector<Row> survivors() {
+  // Statements that leave survivors wait for the mutex.
+  std::vector<Survivors> copies(max_accounts);
   {
     const std::lock_guard<std::mutex> guard(mutex);
-    if (std::none_of(all_survivors.begin(), all_survivors.end(),
-                     [](const Survivors &left) { return left.blocks > 0; }))
-      return {};
+    std::copy(all_survivors.begin(), all_survivors.end(), copies.begin());
   }
+  if (std::none_of(copies.begin(), copies.end(),
+                   [](const Survivors &left) { return left.blocks > 0; }))
+    return {};
   const std::vector<routes::Row> routes = routes::all();
   std::vector<Row> rows;
-  rows.reserve(routes.size());
-  const std::lock_guard<std::mutex> guard(mutex);
   const uint64_t now = clock_us(CLOCK_REALTIME);
   for (size_t i = 0; i < routes.size(); ++i) {
-    const Survivors &left = all_survivors[i];
+    const Survivors &left = copies[i];
     const uint64_t live_blocks = routes[i].live_blocks.value_or(0);
     if (left.blocks <= 0 || live_blocks == 0) continue;
     rows.push_back(

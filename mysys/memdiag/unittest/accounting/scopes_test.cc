@@ -2,10 +2,12 @@
  */
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/routes/routes.h"
+#include "mysys/memdiag/unittest/stopped_in_malloc.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "mysys/memdiag/upstream/scope_hooks.h"
 
@@ -67,6 +69,26 @@ class Routed_survivors : public Survivors {
   Packed_tag session;
   Packed_tag cache;
 };
+
+TEST_F(Routed_survivors, AReaderHoldsNobodyInMalloc) {
+  std::array<void *, 100> blocks;
+  std::array<Packed_tag, 100> tags;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    tags[i] = tag_of(("statement of a number: " + std::to_string(i)).c_str());
+    blocks[i] = routes::allocate(tags[i], 100);
+  }
+  statement_ended(false);
+  EXPECT_TRUE(others_go_on([] { EXPECT_LE(100u, scopes::survivors().size()); },
+                           [this] {
+                             void *const block =
+                                 routes::allocate(statement, 100);
+                             statement_ended(false);
+                             routes::free(statement, block, 100);
+                             statement_ended(false);
+                           }));
+  for (size_t i = 0; i < blocks.size(); ++i)
+    routes::free(tags[i], blocks[i], 100);
+}
 
 TEST_F(Routed_survivors, NothingIsLeftOfWhatIsFreed) {
   void *block = routes::allocate(statement, 1000);

@@ -2,12 +2,10 @@
 
 #include "mysys/memdiag/routes/routes.h"
 
-#include <unistd.h>
-
-#include <atomic>
 #include <thread>
 
 #include "mysys/memdiag/pools/attention.h"
+#include "mysys/memdiag/unittest/stopped_in_malloc.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "mysys/memdiag/upstream/bytes.h"
 
@@ -185,43 +183,15 @@ TEST(Routes, EachIsFoundByItsName) {
   EXPECT_FALSE(routes::find("memory/sql/no such instrument"));
 }
 
-/** A thread that reads routes is stopped at each kilobyte of malloc()'s until
-another one has asked for a route. */
-namespace at_malloc {
-constinit thread_local bool stops{false};
-constinit std::atomic<unsigned> stopped{0};
-constinit std::atomic<unsigned> answered{0};
-constinit std::atomic<bool> is_held{false};
-
-void on_event(bool, uint64_t, uint64_t) {
-  if (!stops) return;
-  const unsigned number = ++stopped;
-  for (int ms = 0; answered != number && ms < 2000; ++ms) usleep(1000);
-  stops = answered == number;
-  is_held = !stops;
-}
-}  // namespace at_malloc
-
-// Below the ceiling it may have to wait there.
 FRESH_TEST(Routes, WhoeverReadsThemHoldsNobodyInMalloc) {
   for (uint32_t key = 1; key < 100; ++key)
     (void)note("sql", ("instrument " + std::to_string(key)).c_str(), key);
-  ASSERT_EQ(0, mallctl::write<memdiag::Ctl::hook_thread_event>(
-                   {at_malloc::on_event, 1024, true}));
-  std::atomic<bool> ends{false};
-  std::thread other([&ends] {
-    for (; !ends; usleep(100)) {
-      (void)routes::name_of_key(5);
-      at_malloc::answered = at_malloc::stopped.load();
-    }
-  });
-  at_malloc::stops = true;
-  (void)routes::all();
-  (void)routes::find("memory/sql/instrument 99");
-  at_malloc::stops = false;
-  ends = true;
-  other.join();
-  EXPECT_FALSE(at_malloc::is_held);
+  EXPECT_TRUE(others_go_on(
+      [] {
+        (void)routes::all();
+        (void)routes::find("memory/sql/instrument 99");
+      },
+      [] { (void)routes::name_of_key(5); }));
 }
 
 TEST(Routes, BlocksLieInThePoolAndAreCounted) {
