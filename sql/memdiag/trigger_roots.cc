@@ -1,7 +1,7 @@
 #include <cstddef>
 #include <mutex>
 #include <new>
-#include <unordered_set>
+#include <set>
 
 #include "my_alloc.h"
 #include "sql/memdiag/program_blocks.h"
@@ -11,7 +11,7 @@ namespace {
 
 struct Triggers {
   std::mutex mutex;
-  std::unordered_set<const MEM_ROOT *> roots;
+  std::set<const MEM_ROOT *> roots;
 };
 /** Never destroyed: the table cache outlives what the linker has made. An empty
 set takes no memory, so this cannot throw. */
@@ -24,13 +24,17 @@ Triggers &triggers() {
 }  // namespace
 
 void note_trigger(const MEM_ROOT *program) {
-  Triggers &all = triggers();
-  const std::lock_guard<std::mutex> guard(all.mutex);
+  // A thread may wait for the block, and not with the mutex: tables are closed
+  // under LOCK_open.
+  std::set<const MEM_ROOT *> one;
   try {
-    all.roots.insert(program);
+    one.insert(program);
   } catch (const std::bad_alloc &) {
     // It counts as a program that a session has cached.
   }
+  Triggers &all = triggers();
+  const std::lock_guard<std::mutex> guard(all.mutex);
+  all.roots.merge(one);
 }
 
 void forget_trigger(const MEM_ROOT *program) {
