@@ -269,9 +269,11 @@ class Holdings {
     if (!holder.of_sessions() || !m_figures.largest_processlist_id)
       return std::nullopt;
     uint64_t held = 0;
-    for (const instruments::Held &each : m_figures.held_by_largest)
-      if (holder_of(each.name, routes::declared_pool(each.name)) == &holder)
-        held += each.bytes;
+    for (const instruments::Held &each : m_figures.held_by_largest) {
+      const Pool pool = routes::declared_pool(each.name);
+      if (holder_of(each.name, pool) == &holder)
+        held += resident(static_cast<size_t>(pool), each.bytes);
+    }
     if (held == 0 || held < bytes / 2) return std::nullopt;
     return Session{*m_figures.largest_processlist_id, std::min(held, bytes)};
   }

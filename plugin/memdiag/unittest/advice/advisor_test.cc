@@ -954,6 +954,8 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
   const Situation unwritten = memdiag::advisor::make_situation(
       snapshot, host, budget, samples, {}, routes, server);
   EXPECT_EQ(3u, unwritten.largest_session->bytes);
+  const auto written = holding_in(unwritten.holdings, "prepared statements");
+  EXPECT_FALSE(written->owner) << "3 of 8 that are resident";
   ASSERT_EQ(1u, unwritten.held_by_largest.size());
   EXPECT_STREQ("prepared statements",
                unwritten.held_by_largest[0].holder->name);
