@@ -353,14 +353,16 @@ inline constexpr auto holders = std::to_array<Holder>({
      "see the statements that run: SHOW FULL PROCESSLIST; read fewer such "
      "columns, or parts of their values"},
     {"uncounted memory",
-     // Told from what instruments count (holdings.cc).
-     {},
+     // Told from what instruments count (holdings.cc). Without a key are
+     // warnings: their session is not known.
+     {"(without key)"},
      {},
      10,
      End::statement,
      "holds",
      "blocks of malloc() that no instrument counts: of plugins, components, "
-     "loadable functions and libraries, and containers of statements",
+     "loadable functions and libraries, containers of statements, and warnings "
+     "(max_error_count), which a session keeps until its next statement",
      "no table tells whose they are; the profiler (memdiag_profile) names the "
      "code: MEMDIAG_STACKS; see what is loaded: SHOW PLUGINS, and the tables "
      "component and func of schema mysql"},

@@ -1896,6 +1896,12 @@ TEST(Holdings, WhatPluginsTakeIsNotCalledJson) {
                                     {"memory/sql/other", true, 400, 1, 9}};
   EXPECT_EQ(0u, bytes(off, "JSON and containers"));
   EXPECT_EQ(500u + 300u, bytes(off, "uncounted memory"));
+  // Warnings are statements' that have ended.
+  const std::vector<memdiag::routes::Row> warnings = {
+      {"(without key)", Pool::statement, "", 0, 800, 1}};
+  const auto divided = holdings_of(warnings);
+  EXPECT_EQ(100u, holding_in(divided, "running statements")->bytes);
+  EXPECT_LE(400u, holding_in(divided, "uncounted memory")->bytes);
   EXPECT_EQ(70u, bytes({}, "mappings of plugins"));
   EXPECT_EQ(80u, bytes({}, "mapped files"));
 }
