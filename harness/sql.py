@@ -16,7 +16,11 @@ from harness.libraries import library
 
 # Error numbers of the client library; all others are the server's.
 _CLIENT_ERRORS = range(2000, 3000)
+_COM_QUERY = 0x03
 _COM_BINLOG_DUMP = 0x12
+_COM_STMT_PREPARE = 0x16
+_COM_STMT_EXECUTE = 0x17
+_CURSOR_TYPE_READ_ONLY = 1
 
 
 class SqlError(Exception):
@@ -110,6 +114,25 @@ class Connection:
             self._session._execute_command(_COM_BINLOG_DUMP, request)
             while True:
                 self._session._read_packet()
+
+    def send(self, sql: str) -> None:
+        """Run one statement and never read what it answers. The session serves no other one."""
+        with self._errors():
+            self._session._execute_command(_COM_QUERY, sql)
+
+    def open_cursor(self, sql: str) -> None:
+        """As connectors fetch a result in parts: the server keeps it until the session ends. `sql` has no parameters."""
+        with self._errors():
+            self._session._execute_command(_COM_STMT_PREPARE, sql)
+            statement, columns = struct.unpack_from("<IH", self._session._read_packet().get_all_data(), 1)
+            self._skip_columns(columns)
+            self._session._execute_command(_COM_STMT_EXECUTE, struct.pack("<IBI", statement, _CURSOR_TYPE_READ_ONLY, 1))
+            self._skip_columns(self._session._read_packet().get_all_data()[0])
+
+    def _skip_columns(self, count: int) -> None:
+        """And the packet behind them. `count` is below 251."""
+        for _ in range(count + 1):
+            self._session._read_packet()
 
     def insert(self, sql: str, rows: Sequence[Sequence[str]]) -> None:
         """Run `INSERT ... VALUES (%s, ...)` for many rows, as few long statements."""

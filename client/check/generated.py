@@ -120,6 +120,30 @@ def sort_buffers(made: Made, wanted: int) -> None:
     _until_all_sleep(made, len(sessions))
 
 
+def open_cursors(made: Made, wanted: int) -> None:
+    """Connectors that fetch in parts. A session that waits for the next fetch has no statement that KILL QUERY ends."""
+    rows = _numbered_rows(made)
+    for one in made.holders("temporary tables", max(1, wanted // (20 * MB))):
+        one.open_cursor(f"SELECT id, b FROM {rows} ORDER BY b, id")
+
+
+def unread_results(made: Made, wanted: int) -> None:
+    """Clients that do not read. The server waits for each of them, and KILL QUERY does not end that."""
+    bytes_each = 24 * MB
+    for one in made.holders("strings", max(1, wanted // bytes_each)):
+        one.send(f"SELECT REPEAT('u', {bytes_each})")
+    _until_all_are(made, max(1, wanted // bytes_each), "Sending to client")
+
+
+def _numbered_rows(made: Made) -> str:
+    """A table whose sorted rows take some 20 MB."""
+    made.server.query("CREATE TABLE numbered (id INT PRIMARY KEY AUTO_INCREMENT, b VARCHAR(600))", "state")
+    made.server.query("INSERT INTO numbered (b) VALUES (REPEAT('n', 600))", "state")
+    for _ in range(15):
+        made.server.query("INSERT INTO numbered (b) SELECT b FROM numbered", "state")
+    return "numbered"
+
+
 def _end(server: Server, session: str) -> None:
     with contextlib.suppress(SqlError):
         server.query(f"KILL {session}")
@@ -265,6 +289,8 @@ HOLDERS: tuple[Holder, ...] = (
     stored_programs,
     open_tables,
     sort_buffers,
+    open_cursors,
+    unread_results,
     full_text_caches,
     row_locks,
     large_packets,

@@ -118,8 +118,8 @@ WORDS = {
     ),
     "binary log dump threads": Words("each keeps a buffer as large as the largest event that it sent", ""),
     "temporary tables": Words(
-        "internal temporary tables of statements that run",
-        "end the statement that has them; a lower temptable_max_ram lets new ones go to disk earlier",
+        "internal temporary tables of statements that run, and of cursors that clients have open",
+        "end the statement or the session that has them; a lower temptable_max_ram lets new ones go to disk earlier",
         _RUNNING,
     ),
     "MEMORY tables": Words(

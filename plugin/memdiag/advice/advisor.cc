@@ -587,7 +587,9 @@ class Advisor {
     const auto &idle = m_now.idle_sessions;
     if (!idle || idle->count < many_sessions) return;
     for (const Finding &found : m_found)
-      if (found.owner || (found.holder && ends_sessions(*found.holder))) return;
+      if (found.owner || (found.holder && ends_sessions(*found.holder) &&
+                          found.subsystem != spec_of(Pool::temp_table).name))
+        return;
     Reading resident = 0;
     for (const Pool pool : {Pool::session, Pool::connection})
       resident = sum(

@@ -23,6 +23,23 @@ std::string pattern(const Holder &holder) {
   return result + ')';
 }
 
+/** The end of a session rolls back what it has changed. A query of its own
+transaction has changed nothing. */
+constexpr const char *not_in_a_transaction =
+    " AND PROCESSLIST_ID NOT IN (SELECT trx_mysql_thread_id FROM "
+    "information_schema.INNODB_TRX WHERE trx_autocommit_non_locking = 0)";
+
+/** What ends the statement of a session, or the session. KILL QUERY finds no
+statement in one that waits for its next, and one that waits for its client to
+read its result does not look for it until net_write_timeout. Performance Schema
+does not tell of that wait; MariaDB has another name for it. */
+std::string kill_or_kill_query() {
+  return "IF(PROCESSLIST_COMMAND = 'Sleep' OR (PROCESSLIST_ID IN (SELECT ID "
+         "FROM information_schema.PROCESSLIST WHERE STATE IN ('Sending to "
+         "client', 'Writing to net'))" +
+         std::string(not_in_a_transaction) + "), 'KILL ', 'KILL QUERY ')";
+}
+
 /** Sessions of clients, as threads of Performance Schema. Replication has
 threads of other names, and the commands of those that send the binary log are
 none of those that the callers ask for. */
@@ -54,11 +71,6 @@ constexpr const char *not_watchers =
     "(SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs "
     "WHERE ATTR_NAME = 'program_name' AND (ATTR_VALUE = 'memdiag' OR "
     "ATTR_VALUE LIKE '%exporter%' OR ATTR_VALUE LIKE '%otelcol%'))";
-
-/** The end of a session rolls back what it has changed. */
-constexpr const char *not_in_a_transaction =
-    " AND PROCESSLIST_ID NOT IN (SELECT trx_mysql_thread_id FROM "
-    "information_schema.INNODB_TRX)";
 
 /** Ends sessions of clients that wait for a statement, but for those whose end
 would roll something back, one's own, and those of watchers. */
@@ -122,19 +134,17 @@ std::string ending_statement(const Holder &holder) {
                 "CURRENT_NUMBER_OF_BYTES_USED, 0)) > 0"
               : "");
     case End::queries:
+      return the_largest_first(sessions_that(
+          kill_or_kill_query(), pattern(holder), "'Query', 'Execute'"));
+    case End::sessions_or_queries:
       return the_largest_first(
-          sessions_that("'KILL QUERY '", pattern(holder), "'Query', 'Execute'"),
+          sessions_that(kill_or_kill_query(), pattern(holder),
+                        "'Sleep', 'Query', 'Fetch', 'Execute'") +
+              " AND (PROCESSLIST_COMMAND <> 'Sleep' OR (TRUE" +
+              not_in_a_transaction + "))" + not_watchers,
           "",
           holder.name == temporary_tables ? more_than_a_first_block
                                           : least_of_a_session);
-    case End::sessions_or_queries:
-      return the_largest_first(
-          sessions_that(
-              "IF(PROCESSLIST_COMMAND = 'Sleep', 'KILL ', 'KILL QUERY ')",
-              pattern(holder), "'Sleep', 'Query', 'Execute'") +
-          " AND (PROCESSLIST_COMMAND <> 'Sleep' OR PROCESSLIST_ID NOT IN "
-          "(SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX))" +
-          not_watchers);
     case End::transactions:
       return "SELECT CONCAT('KILL ', trx_mysql_thread_id) AS RUN FROM "
              "information_schema.INNODB_TRX JOIN performance_schema.threads ON "

@@ -250,9 +250,10 @@ inline constexpr auto holders = std::to_array<Holder>({
      {"temptable", "memory/temptable/"},
      {},
      10,
-     End::queries,
+     End::sessions_or_queries,
      "hold",
-     "internal temporary tables of statements that run",
+     "internal temporary tables of statements that run, and of cursors that "
+     "clients have open",
      // Those that are there stay where they are.
      "lower temptable_max_ram, which lets new ones go to disk earlier"},
     {"MEMORY tables",

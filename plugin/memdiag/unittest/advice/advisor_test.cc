@@ -1553,9 +1553,14 @@ TEST(Advisor, AStatementFreesWhatTheHolderHas) {
   for (const char *holder : {"user variables", "prepared statements"})
     EXPECT_TRUE(statement(holder)->starts_with("SELECT CONCAT('KILL ', "))
         << holder;
-  EXPECT_TRUE(statement("network buffers")
-                  ->starts_with("SELECT CONCAT(IF(PROCESSLIST_COMMAND = "
-                                "'Sleep', 'KILL ', 'KILL QUERY '), "));
+  // A cursor that a client has open is of no statement that runs.
+  for (const char *holder : {"network buffers", "temporary tables"})
+    EXPECT_NE(std::string::npos,
+              statement(holder)->find(
+                  "PROCESSLIST_COMMAND IN ('Sleep', 'Query', 'Fetch', "
+                  "'Execute')"))
+        << holder;
+  EXPECT_NE(std::string::npos, statement("temporary tables")->find("2097152"));
   for (const char *condition :
        {"'KILL '", "INNODB_TEMP_TABLE_INFO", "PROCESSLIST_COMMAND = 'Sleep'",
         "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'",
@@ -1563,10 +1568,19 @@ TEST(Advisor, AStatementFreesWhatTheHolderHas) {
     EXPECT_NE(std::string::npos,
               statement("user temporary tables")->find(condition))
         << condition;
+  // One whose client does not read looks for no KILL QUERY.
   for (const char *holder :
-       {"sort buffers", "sets of DISTINCT", "temporary tables"})
-    EXPECT_TRUE(statement(holder)->starts_with("SELECT CONCAT('KILL QUERY ', "))
+       {"sort buffers", "sets of DISTINCT", "temporary tables", "strings"}) {
+    EXPECT_TRUE(statement(holder)->starts_with(
+        "SELECT CONCAT(IF(PROCESSLIST_COMMAND = 'Sleep' OR "))
         << holder;
+    EXPECT_NE(std::string::npos,
+              statement(holder)->find("STATE IN ('Sending to client', "))
+        << holder;
+    EXPECT_NE(std::string::npos,
+              statement(holder)->find("'KILL ', 'KILL QUERY '), "))
+        << holder;
+  }
   EXPECT_NE(std::string::npos, statement("binary log dump threads")
                                    ->find("'Binlog Dump', 'Binlog Dump GTID'"));
   EXPECT_NE(std::string::npos,
@@ -1805,6 +1819,14 @@ TEST(Advisor, IdleSessionsAreEndedButForSome) {
   found = findings(all);
   ASSERT_EQ(1u, found.size());
   EXPECT_EQ("network_buffers", found[0].rule);
+  // Other bytes, in a pool of their own.
+  hold(&all, "network buffers", 0);
+  hold(&all, "temporary tables", 300 * mb);
+  holding_of(&all, "temporary tables").pool = Pool::temp_table;
+  found = findings(all);
+  ASSERT_EQ(2u, found.size());
+  EXPECT_EQ("temporary_tables", found[0].rule);
+  EXPECT_EQ("idle_sessions", found[1].rule);
 }
 
 TEST(Holders, EachPoolOfTheListIsOneHoldersAlone) {
