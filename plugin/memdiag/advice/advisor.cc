@@ -372,8 +372,7 @@ class Advisor {
     // The session frees the rows when its statement ends.
     if (&holder == find_holder("rows with large values") &&
         !found->owner->reads_this)
-      found->statement =
-          text("KILL QUERY %" PRIu64, holding.owner->processlist_id);
+      found->statement = end_query(holding.owner->processlist_id);
   }
 
   std::string words_of_flush(bool is_offered) const {

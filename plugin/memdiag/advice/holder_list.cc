@@ -190,6 +190,13 @@ std::string end_session(uint64_t processlist_id) {
   return end_sleeping("PROCESSLIST_ID = " + std::to_string(processlist_id));
 }
 
+std::string end_query(uint64_t processlist_id) {
+  return "SELECT CONCAT(" + kill_or_kill_query() +
+         ", PROCESSLIST_ID) AS RUN FROM performance_schema.threads WHERE "
+         "PROCESSLIST_ID = " +
+         std::to_string(processlist_id) + " AND PROCESSLIST_COMMAND <> 'Sleep'";
+}
+
 std::string holders_json() {
   std::string result;
   for (const Holder &holder : holders) {

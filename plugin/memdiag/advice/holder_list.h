@@ -527,6 +527,10 @@ std::string end_idle_sessions();
 /** The same for one session, however long it has been idle. */
 std::string end_session(uint64_t processlist_id);
 
+/** Ends the statement that a session runs; the session, where its client does
+not read what it answers. It has a column RUN, too. @throws std::bad_alloc */
+std::string end_query(uint64_t processlist_id);
+
 /** The list as the client has it. @throws std::bad_alloc */
 std::string holders_json();
 

@@ -163,9 +163,10 @@ class Summary {
     if (const auto &owner = finding.owner) {
       const advisor::Holder *const holder =
           advisor::find_holder(*finding.holder);
+      // Of rows with large values.
       const bool runs =
-          (holder != nullptr && holder->end == advisor::End::queries) ||
-          (finding.statement && finding.statement->starts_with("KILL QUERY"));
+          holder != nullptr && (holder->end == advisor::End::queries ||
+                                holder->end == advisor::End::statement);
       const std::string bytes = size(owner->bytes);
       const uint64_t id = owner->processlist_id;
       if (owner->reads_this)

@@ -168,6 +168,8 @@ TEST_F(SummaryTest, OneSessionIsTheCause) {
   findings[0].owner = memdiag::advisor::Session{42, 390 * mib};
   EXPECT_EQ(answers("holds").back(),
             "holds|sort buffers|400 MiB|session 42: 390 MiB|KILL QUERY 42");
+  findings[0].holder = "rows with large values";
+  EXPECT_TRUE(answers("holds").back().ends_with("|KILL QUERY 42"));
 }
 
 TEST_F(SummaryTest, WhatKillDoesBesidesIsSaid) {
