@@ -23,6 +23,11 @@ std::string pattern(const Holder &holder) {
   return result + ')';
 }
 
+/** Sessions of clients, also of those of the X protocol. A worker of the X
+plugin without a session has no command. */
+constexpr const char *is_of_client =
+    "NAME IN ('thread/sql/one_connection', 'thread/mysqlx/worker')";
+
 /** The end of a session rolls back what it has changed. A query of its own
 transaction has changed nothing. */
 constexpr const char *not_in_a_transaction =
@@ -49,9 +54,7 @@ std::string sessions_that(const std::string &command, const std::string &events,
          ", PROCESSLIST_ID) AS RUN FROM performance_schema.threads JOIN "
          "performance_schema.memory_summary_by_thread_by_event_name USING "
          "(THREAD_ID) WHERE EVENT_NAME RLIKE '" +
-         events +
-         "' AND NAME = 'thread/sql/one_connection' AND PROCESSLIST_COMMAND "
-         "IN (" +
+         events + "' AND " + is_of_client + " AND PROCESSLIST_COMMAND IN (" +
          commands + ") AND PROCESSLIST_ID <> CONNECTION_ID()";
 }
 
@@ -76,8 +79,8 @@ constexpr const char *not_watchers =
 would roll something back, one's own, and those of watchers. */
 std::string end_sleeping(const std::string &condition) {
   return "SELECT CONCAT('KILL ', PROCESSLIST_ID) AS RUN FROM "
-         "performance_schema.threads WHERE NAME = "
-         "'thread/sql/one_connection' AND PROCESSLIST_COMMAND = 'Sleep' AND " +
+         "performance_schema.threads WHERE " +
+         std::string(is_of_client) + " AND PROCESSLIST_COMMAND = 'Sleep' AND " +
          condition + " AND PROCESSLIST_ID <> CONNECTION_ID()" +
          not_in_a_transaction + not_watchers;
 }
@@ -148,9 +151,10 @@ std::string ending_statement(const Holder &holder) {
     case End::transactions:
       return "SELECT CONCAT('KILL ', trx_mysql_thread_id) AS RUN FROM "
              "information_schema.INNODB_TRX JOIN performance_schema.threads ON "
-             "PROCESSLIST_ID = trx_mysql_thread_id WHERE NAME = "
-             "'thread/sql/one_connection' AND trx_mysql_thread_id <> "
-             "CONNECTION_ID() AND trx_lock_memory_bytes >= " +
+             "PROCESSLIST_ID = trx_mysql_thread_id WHERE " +
+             std::string(is_of_client) +
+             " AND trx_mysql_thread_id <> CONNECTION_ID() AND "
+             "trx_lock_memory_bytes >= " +
              std::string(least_of_a_session) +
              " ORDER BY trx_lock_memory_bytes DESC";
     case End::binlog_dump:

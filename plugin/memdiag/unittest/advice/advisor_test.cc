@@ -1806,7 +1806,7 @@ TEST(Advisor, IdleSessionsAreEndedButForSome) {
        {"PROCESSLIST_COMMAND = 'Sleep'", "PROCESSLIST_TIME >= 60",
         "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'",
         "PROCESSLIST_USER NOT LIKE '%exporter%'", "'%otelcol%'",
-        "NAME = 'thread/sql/one_connection'"})
+        "NAME IN ('thread/sql/one_connection', 'thread/mysqlx/worker')"})
     EXPECT_NE(std::string::npos, found[0].statement->find(condition))
         << condition;
   // The statement would leave most of them.
@@ -1836,6 +1836,17 @@ TEST(Holders, EachPoolOfTheListIsOneHoldersAlone) {
       for (const Pool pool : holder.pools)
         owners += pool == static_cast<Pool>(i) ? 1 : 0;
     EXPECT_GE(1u, owners) << i;
+  }
+}
+
+TEST(Holders, ClientsOfTheXProtocolAreEndedAsWell) {
+  for (const auto &holder : memdiag::advisor::holders) {
+    if (holder.end == memdiag::advisor::End::statement) continue;
+    EXPECT_NE(std::string::npos,
+              memdiag::advisor::ending_statement(holder).find(
+                  "NAME IN ('thread/sql/one_connection', "
+                  "'thread/mysqlx/worker')"))
+        << holder.name;
   }
 }
 
