@@ -275,7 +275,10 @@ int Box::write_all() const {
 
 std::vector<Sample> Box::this_run(uint64_t since_us) const {
   std::vector<Sample> samples;
-  {
+  // Room is made while the mutex is not held; more may have come meanwhile.
+  // Growing step by step would take twice the memory of a long history.
+  for (size_t room = 0;;) {
+    samples.reserve(room);
     const std::lock_guard<std::mutex> guard(m_mutex);
     /** 1: the newest. */
     const auto newest = [this](size_t number) -> const Sample & {
@@ -284,12 +287,14 @@ std::vector<Sample> Box::this_run(uint64_t since_us) const {
     size_t count = 0;
     while (count < m_ring.size() && newest(count + 1).time_us >= since_us)
       ++count;
-    // Growing step by step would take twice the memory of a long history.
-    samples.reserve(count);
+    if (count > samples.capacity()) {
+      room = count;
+      continue;
+    }
     for (size_t i = count; i != 0 && !is_interrupted(); --i)
       if (is_plausible(newest(i))) samples.push_back(newest(i));
+    return samples;
   }
-  return samples;
 }
 
 }  // namespace memdiag::black_box

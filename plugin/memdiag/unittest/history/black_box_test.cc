@@ -21,6 +21,7 @@
 #include <random>
 
 #include "mysys/memdiag/unittest/file_tree.h"
+#include "mysys/memdiag/unittest/stopped_in_malloc.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "plugin/memdiag/unittest/collect_rows.h"
 #include "plugin/memdiag/unittest/failing_writes.h"
@@ -308,6 +309,16 @@ TEST_F(Black_box, AFileThatCouldNotBeMadeIsTriedAgain) {
   EXPECT_TRUE(is_sample_of(found[1], 2));
   EXPECT_TRUE(is_sample_of(found[2], 10));
   EXPECT_TRUE(is_sample_of(found.back(), n - 1));
+}
+
+TEST_F(Black_box, AReaderOfTheRunHoldsNobodyInMalloc) {
+  Box box;
+  ASSERT_EQ(0, box.open(m_path, 100, {}));
+  for (uint64_t n = 1; n <= 100; ++n) box.append(sample_of(n));
+  uint64_t next = 101;
+  EXPECT_TRUE(memdiag_test::others_go_on(
+      [&box] { EXPECT_EQ(100u, box.this_run().size()); },
+      [&box, &next] { box.append(sample_of(next++)); }));
 }
 
 TEST_F(Black_box, AFormerFileThatCannotBeReadToItsEndStaysAsItIs) {
