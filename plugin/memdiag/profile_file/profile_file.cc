@@ -424,7 +424,9 @@ int Profile_file::end(uint64_t time_us) noexcept {
 
 std::string Profile_file::read(Contents *contents) const {
   *contents = {};
+  // The recorder waits for the mutex. So read_all() shall need no memory.
   std::vector<std::byte> bytes;
+  bytes.reserve(file_bytes);
   int error = EBADF;
   {
     const std::lock_guard<std::mutex> guard(m_mutex);

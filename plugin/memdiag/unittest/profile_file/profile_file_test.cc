@@ -27,6 +27,7 @@
 #include <random>
 
 #include "mysys/memdiag/unittest/file_tree.h"
+#include "mysys/memdiag/unittest/stopped_in_malloc.h"
 #include "plugin/memdiag/profile/symbols.h"
 #include "plugin/memdiag/profile_file/file_reader.h"
 #include "plugin/memdiag/profile_file/record_rows.h"
@@ -204,6 +205,15 @@ TEST_F(Profile_file_test, WhatIsWrittenIsRead) {
     EXPECT_TRUE(is_same(amounts[2], high.amounts[1]));
     EXPECT_TRUE(is_same(amounts[0], high.amounts[2]));
   }
+}
+
+TEST_F(Profile_file_test, AReaderHoldsNobodyInMalloc) {
+  Profile_file file;
+  begin(&file);
+  Contents contents;
+  EXPECT_TRUE(
+      memdiag_test::others_go_on([&] { EXPECT_EQ("", file.read(&contents)); },
+                                 [&file] { (void)file.has_site(1); }));
 }
 
 TEST_F(Profile_file_test, TheNextRunFindsTheLastOne) {
