@@ -60,6 +60,10 @@ std::string text_of_end(uint64_t limit_bytes, uint64_t grown_bytes,
 }
 
 std::string text_of_refusal(uint64_t waited_us, Refused what) {
+  if (what == Refused::run_of_event)
+    return "An earlier run of this event waits for memory "
+           "(memdiag_memory_target), and this one did not begin. The server "
+           "goes on, and so does the event's schedule";
   constexpr const char *refused[] = {
       "statement did not begin", "session does not keep the value",
       "statement did not get a block that is larger than all that is free"};

@@ -91,7 +91,9 @@ enum class Refused : uint8_t {
   /** To keep a large value in a variable or a parameter. */
   value,
   /** A block that is larger than what can be given back. */
-  block
+  block,
+  /** A run of an event, while an earlier one waits. */
+  run_of_event
 };
 /** The text of the error for what waited in vain. @throws std::bad_alloc */
 std::string text_of_refusal(uint64_t waited_us, Refused what);

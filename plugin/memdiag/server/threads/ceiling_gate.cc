@@ -201,7 +201,7 @@ void let_through(Own *mine, int64_t expected_bytes) {
   while (is_told_to_end(mine->running) && !kill(&mine->running)) pause_us(10);
 }
 
-bool refuse(Running *mine, uint64_t began_us) {
+bool refuse(Running *mine, uint64_t began_us, Refused what) {
   if (mine->thd->killed) {
     mine->thd->send_kill_message();
     return true;
@@ -213,7 +213,7 @@ bool refuse(Running *mine, uint64_t began_us) {
     my_error(ER_QUERY_TIMEOUT, MYF(0));
     return true;
   }
-  raise_refusal(waited_us);
+  raise_refusal(waited_us, what);
   return true;
 }
 
@@ -247,13 +247,16 @@ bool queue(State *self, Own *mine, Expectation *expected) {
   Done done = begun(Action::wait);
   bool waited = false;
   bool in_vain = false;
+  Refused what = Refused::statement;
   {
     MUTEX_LOCK(locked, &self->mutex);
     mine->at_gate = true;
-    if (exempt::is_of_system(thd) && acts() && waits_already(*self, *running))
+    if (exempt::is_of_system(thd) && acts() && waits_already(*self, *running)) {
+      what = Refused::run_of_event;
       in_vain = waited = true;
-    else
+    } else {
       in_vain = waits_in_vain(self, running, expected, began_us, &waited);
+    }
     mine->at_gate = false;
     if (!in_vain) {
       running->taker = begin(expected->bytes);
@@ -267,7 +270,7 @@ bool queue(State *self, Own *mine, Expectation *expected) {
       self->log.add(done);
     }
   }
-  return in_vain && refuse(running, began_us);
+  return in_vain && refuse(running, began_us, what);
 }
 
 /** The event of the event scheduler that the calling thread runs, once it has

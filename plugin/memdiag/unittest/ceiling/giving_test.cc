@@ -563,6 +563,8 @@ TEST(Ceiling_texts, say_what_happened_and_that_the_server_goes_on) {
   EXPECT_NE(text.npos, refusal.find("did not begin"));
   EXPECT_EQ(text.npos,
             text_of_refusal(second, Refused::value).find("did not begin"));
+  EXPECT_NE(text.npos, text_of_refusal(0, Refused::run_of_event)
+                           .find("An earlier run of this event waits"));
 }
 
 }  // namespace
