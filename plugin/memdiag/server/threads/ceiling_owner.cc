@@ -189,6 +189,7 @@ bool ends_at_once() {
   Running &running = own().running;
   if (thd == nullptr || !is_told_to_end(running)) return false;
   if (running.of_event) {
+    // The giver does not: see Running::thd.
     if (event_may_end(thd) && kill(&running)) raise_end_once(thd);
     return false;
   }
