@@ -387,8 +387,8 @@ void session_begins() {
 
 void exempt_thread(bool exempt) { thread.of_session = !exempt; }
 
-Giver_step::Giver_step() { thread.busy = true; }
-Giver_step::~Giver_step() { thread.busy = false; }
+No_wait::No_wait() : m_was_busy(std::exchange(thread.busy, true)) {}
+No_wait::~No_wait() { thread.busy = m_was_busy; }
 
 void before_connection() {
   if (generation.load(std::memory_order_relaxed) == 0) return;

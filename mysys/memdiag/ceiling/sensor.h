@@ -85,15 +85,18 @@ void session_begins();
 this is taken back: its statement is exempt. */
 void exempt_thread(bool exempt);
 
-/** While it lives, the calling thread takes a step of the giver. The sensor
-does not charge the thread for the step. The thread does not wait: all others
-would wait for it. */
-class Giver_step {
+/** While it lives, the calling thread never waits: it takes a step of the
+giver, or holds a lock, and all others would wait for it. It is charged
+afterwards for what it takes. One may live within another. */
+class No_wait {
  public:
-  Giver_step();
-  ~Giver_step();
-  Giver_step(const Giver_step &) = delete;
-  Giver_step &operator=(const Giver_step &) = delete;
+  No_wait();
+  ~No_wait();
+  No_wait(const No_wait &) = delete;
+  No_wait &operator=(const No_wait &) = delete;
+
+ private:
+  const bool m_was_busy;
 };
 
 /** A new connection waits while the level is red, for a second at most. */

@@ -1,6 +1,7 @@
 /*
   Shows whether a function allocates while it holds a mutex. Below the ceiling,
   a statement's thread may wait in malloc(), and then others would wait with it.
+  A thread with a No_wait never waits there.
 
   Threads: one at a time calls others_go_on(). Where another malloc() than
   jemalloc's serves the process, it sees nothing.
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "mysys/memdiag/ceiling/taken.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -26,7 +28,7 @@ inline constinit std::atomic<unsigned> answered{0};
 inline constinit std::atomic<bool> goes_on{true};
 
 inline void on_event(bool, uint64_t, uint64_t) {
-  if (!stops) return;
+  if (!stops || memdiag::ceiling::thread.busy) return;
   const unsigned number = ++stopped;
   for (int ms = 0; answered != number && ms < 2000; ++ms) usleep(1000);
   stops = goes_on = answered == number;

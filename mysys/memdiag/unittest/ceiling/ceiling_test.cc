@@ -744,7 +744,7 @@ TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
 }
 
 /** An event waits at the gate for its first table, and has begun before. */
-TEST_F(Ceiling, a_statement_that_takes_a_step_of_the_giver_does_not_wait) {
+TEST_F(Ceiling, a_statement_that_takes_a_step_or_holds_a_lock_does_not_wait) {
   begin_statement();
   on_event(true, interval_bytes, 0);
   let_threads_ask(true);
@@ -754,7 +754,10 @@ TEST_F(Ceiling, a_statement_that_takes_a_step_of_the_giver_does_not_wait) {
   const int64_t promised = account.promised_bytes();
   {
     const Giver giver(longest_ask_us, false);
-    const Giver_step step;
+    const No_wait step;
+    {
+      const No_wait inner;
+    }
     on_event(true, 8 * small_bytes, 0);
     EXPECT_TRUE(on_ask(Pool::statement, mb));
   }

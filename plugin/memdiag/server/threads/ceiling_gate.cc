@@ -48,7 +48,7 @@ void wait_at_gate(State *self, THD *thd) {
   if (monotonic_us() - self->round_us.load(std::memory_order_relaxed) >=
       help_after_us) {
     // An event asks again while it runs, and its thread waits for memory then.
-    const Giver_step step;
+    const No_wait step;
     (void)round(self);
   }
   mysql_mutex_lock(&self->mutex);
