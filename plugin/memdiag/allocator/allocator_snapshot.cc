@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "mysys/memdiag/base/interruption.h"
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purge.h"
@@ -61,6 +62,9 @@ class Snapshot_lock {
   bool is_mine() const { return m_is_mine; }
 
  private:
+  /** The sampler waits for the lock. Within, other_allocators() has that of the
+  dynamic linker, and SHOW GLOBAL STATUS has LOCK_status. */
+  const ceiling::No_wait m_no_wait;
   bool m_is_mine{false};
 };
 

@@ -22,6 +22,7 @@
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
+#include "mysys/memdiag/unittest/stopped_in_malloc.h"
 #include "plugin/memdiag/allocator/preload.h"
 #include "plugin/memdiag/tables/allocator_tables.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
@@ -175,6 +176,11 @@ TEST(Snapshot, IsTakenAgainIfOthersRefreshMeanwhile) {
 TEST(Snapshot, SaysThatOthersRefreshedAgainAndAgain) {
   Refresher refresher(UINT_MAX);
   EXPECT_TRUE(take_snapshot().mixed_moments);
+}
+
+TEST(Snapshot, AReaderHoldsNobodyInMalloc) {
+  EXPECT_TRUE(memdiag_test::others_go_on([] { (void)take_snapshot(); },
+                                         [] { (void)take_snapshot(); }));
 }
 
 TEST(Snapshot, ShowsABlockOfAPoolInThatPool) {
