@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "plugin/memdiag/host/kernel_file.h"
 #include "plugin/memdiag/host/kernel_text.h"
 
@@ -111,6 +112,8 @@ std::optional<uint64_t> resident_bytes() {
 }
 
 std::vector<Address_range> loaded_objects() {
+  // Within dl_iterate_phdr(), all wait who load a library.
+  const ceiling::No_wait no_wait;
   std::vector<Address_range> found;
   const auto add = [](dl_phdr_info *object, size_t, void *to) {
     Address_range range{UINTPTR_MAX, 0};

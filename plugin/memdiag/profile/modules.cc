@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/profiling/code_ranges.h"
 #include "plugin/memdiag/profile/elf_file.h"
 
@@ -105,6 +106,9 @@ std::vector<Module> modules_of_this_process() {
   static std::mutex mutex;
   static std::vector<Module> known;
 
+  // The recorder waits for the mutex. Within dl_iterate_phdr(), all wait who
+  // load a library.
+  const ceiling::No_wait no_wait;
   const std::lock_guard<std::mutex> guard(mutex);
   Collected collected;
   profiling::Code_changes changes;

@@ -2,12 +2,14 @@
 
 #include "plugin/memdiag/ledger/process_memory.h"
 
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <random>
 
+#include "mysys/memdiag/unittest/stopped_in_malloc.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "plugin/memdiag/unittest/mutate.h"
 
@@ -93,6 +95,17 @@ TEST(ProcessMemory, TheLinkerKnowsWhereTheProgramLies) {
   for (const auto &object : process_memory::loaded_objects())
     objects_with_it += object.begin <= at && at + sizeof zeros <= object.end;
   EXPECT_EQ(1u, objects_with_it);
+}
+
+TEST(ProcessMemory, AReaderDoesNotHoldTheLinkerInMalloc) {
+  EXPECT_TRUE(others_go_on(
+      [] {
+        for (int i = 0; i < 10; ++i) (void)process_memory::loaded_objects();
+      },
+      [] {
+        (void)dl_iterate_phdr([](dl_phdr_info *, size_t, void *) { return 1; },
+                              nullptr);
+      }));
 }
 
 TEST(ProcessMemory, LinesOfAnotherFormAreCountedAndLeftOut) {

@@ -3,7 +3,9 @@
 #include "plugin/memdiag/profile/modules.h"
 
 #include <gtest/gtest.h>
+#include <link.h>
 
+#include "mysys/memdiag/unittest/stopped_in_malloc.h"
 #include "plugin/memdiag/profile/symbols.h"
 
 namespace memdiag::profile {
@@ -72,6 +74,18 @@ TEST(Modules, ThoseOfThisProcessWereThereAtALook) {
     EXPECT_EQ(module_is_there, module.last_look) << module.path;
   }
   EXPECT_EQ(now.size(), modules_of_this_process().size());
+}
+
+TEST(Modules, AReaderHoldsNeitherTheLinkerNorOthersInMalloc) {
+  EXPECT_TRUE(memdiag_test::others_go_on(
+      [] { (void)modules_of_this_process(); },
+      [] {
+        (void)dl_iterate_phdr([](dl_phdr_info *, size_t, void *) { return 1; },
+                              nullptr);
+      }));
+  EXPECT_TRUE(
+      memdiag_test::others_go_on([] { (void)modules_of_this_process(); },
+                                 [] { (void)modules_of_this_process(); }));
 }
 
 }  // namespace
