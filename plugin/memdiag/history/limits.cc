@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "plugin/memdiag/host/limit_reader.h"
 #include "plugin/memdiag/host/safe_limit.h"
 
@@ -68,6 +69,8 @@ std::optional<Figures> last(State *self, uint64_t max_age_us) {
 }  // namespace
 
 Figures now(uint64_t max_age_us) {
+  // The sampler waits for the mutex, and has unknown figures while others read.
+  const ceiling::No_wait no_wait;
   State &self = state();
   if (auto figures = last(&self, max_age_us)) return *figures;
   const std::unique_lock<std::mutex> reading(self.reading, std::try_to_lock);

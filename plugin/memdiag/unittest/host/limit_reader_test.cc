@@ -15,6 +15,7 @@
 
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/unittest/file_tree.h"
+#include "mysys/memdiag/unittest/stopped_in_malloc.h"
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/host/kernel_text.h"
 #include "plugin/memdiag/host/safe_limit.h"
@@ -370,6 +371,16 @@ TEST(Limits, ThisMachine) {
   EXPECT_FALSE(limits::now(0).safe_bytes);
   EXPECT_TRUE(limits::now(0).limit_bytes);
   limits::set_growth(nullptr);
+}
+
+TEST(Limits, AReaderHoldsNobodyInMalloc) {
+  if (limits::now(0).safe_source.empty())
+    GTEST_SKIP() << "without a control group";
+  EXPECT_TRUE(memdiag_test::others_go_on(
+      [] {
+        for (int i = 0; i < 500; ++i) (void)limits::now(UINT64_MAX);
+      },
+      [] { (void)limits::now(UINT64_MAX); }));
 }
 
 /** SHOW GLOBAL STATUS holds a mutex that each disconnect needs: it reads no
