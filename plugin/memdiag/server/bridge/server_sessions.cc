@@ -6,6 +6,7 @@
 #include "mutex_lock.h"
 #include "my_systime.h"
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/advice/holdings.h"
 #include "plugin/memdiag/server/bridge/perfschema.h"
@@ -174,10 +175,17 @@ class Add_up : public Do_THD_Impl {
       static_cast<int64_t>(clock_us(CLOCK_REALTIME) / 1000000);
 };
 
+/** Sessions that end wait for LOCK_thd_remove meanwhile, so the calling thread
+does not wait for memory. */
+void do_for_all(Do_THD_Impl *visitor) {
+  const ceiling::No_wait no_wait;
+  Global_THD_manager::get_instance()->do_for_all_thd_copy(visitor);
+}
+
 std::optional<Client> find_largest_client(
     const std::vector<instruments::Counted> *all) {
   Find_largest_client find(all);
-  Global_THD_manager::get_instance()->do_for_all_thd_copy(&find);
+  do_for_all(&find);
   return find.result();
 }
 
@@ -185,7 +193,7 @@ std::optional<Client> find_largest_client(
 
 std::optional<history::Holder> largest_session() {
   Find_largest find;
-  Global_THD_manager::get_instance()->do_for_all_thd_copy(&find);
+  do_for_all(&find);
   return find.found;
 }
 
@@ -197,13 +205,13 @@ std::optional<Client> largest_client(const Ask_counted &counted) {
 
 Totals totals(const Ask_counted &counted) {
   Add_up add(counted);
-  Global_THD_manager::get_instance()->do_for_all_thd_copy(&add);
+  do_for_all(&add);
   return add.found;
 }
 
 std::vector<Server_session> server_sessions() {
   Collect collect;
-  Global_THD_manager::get_instance()->do_for_all_thd_copy(&collect);
+  do_for_all(&collect);
   return std::move(collect.found);
 }
 
