@@ -15,6 +15,7 @@
 #include "mysqld_error.h"
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/tracking.h"
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/routes/routes.h"
@@ -242,7 +243,10 @@ bool check_target(sys_var *self, THD *thd, set_var *var) {
   return !takes_default(self, thd, var);
 }
 
+/** Called with LOCK_global_system_variables, which each new connection needs.
+changed() keeps the giver from its rounds as well. */
 bool update_target(sys_var *, THD *thd, enum_var_type) {
+  const memdiag::ceiling::No_wait no_wait;
   const int error = memdiag::ceiling::changed(memdiag::ceiling::wish);
   if (error != 0) {
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
