@@ -45,6 +45,8 @@ namespace statement_gate = memdiag::statement_gate;
 
 uint32_t memdiag_note_instrument(const char *category, const char *name,
                                  uint32_t key) {
+  // INSTALL PLUGIN registers some. A new connection may need the mutex.
+  const memdiag::ceiling::No_wait no_wait;
   return routes::note_instrument(category, name, key);
 }
 

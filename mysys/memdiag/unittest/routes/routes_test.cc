@@ -194,6 +194,16 @@ FRESH_TEST(Routes, WhoeverReadsThemHoldsNobodyInMalloc) {
       [] { (void)routes::name_of_key(5); }));
 }
 
+FRESH_TEST(Routes, WhoeverRegistersThemHoldsNobodyInMalloc) {
+  EXPECT_TRUE(others_go_on(
+      [] {
+        for (uint32_t key = 1; key < 100; ++key)
+          (void)memdiag_note_instrument(
+              "sql", ("instrument " + std::to_string(key)).c_str(), key);
+      },
+      [] { (void)routes::name_of_key(5); }));
+}
+
 TEST(Routes, BlocksLieInThePoolAndAreCounted) {
   const uint32_t key = note("sql", "test_quick_select", 11);
   const Packed_tag tag = tag_of_key(key);
