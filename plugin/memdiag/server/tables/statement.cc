@@ -9,6 +9,7 @@
 #include "mysqld_error.h"
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/base/worker.h"
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "plugin/memdiag/base/kept_values.h"
 #include "plugin/memdiag/base/read_group.h"
 #include "plugin/memdiag/base/reason.h"
@@ -153,6 +154,8 @@ uint64_t clock_of_groups_us() {
 }
 
 std::shared_ptr<Statement_cache> cache_of(THD *thd) {
+  // All that read tables wait while a value is made.
+  const ceiling::No_wait no_wait;
   const uint64_t now_us = clock_of_groups_us();
   auto cache = caches().of(thd->thread_id(), query_of(thd), now_us);
   worker().wake();
