@@ -103,6 +103,7 @@ bool update_policy(sys_var *, THD *, enum_var_type) {
   mysql_mutex_unlock(&LOCK_global_system_variables);
   {
     const std::lock_guard<std::mutex> guard(one_at_a_time);
+    const memdiag::ceiling::No_wait no_wait;
     mysql_mutex_lock(&LOCK_global_system_variables);
     const std::string list =
         memdiag::policies::options[static_cast<size_t>(policy)];
