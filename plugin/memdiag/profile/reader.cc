@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/profiling/code_ranges.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/routes/routes.h"
@@ -96,6 +97,8 @@ std::optional<Profile> take_profile(Samples *of_same_moment) {
   Profile profile{};
   std::vector<Live_sample> samples;
   {
+    // switch_off() waits for a View, but not for long.
+    const ceiling::No_wait no_wait;
     const profiling::View view;
     if (!view) return std::nullopt;
     const profiling::Status status = view.status();
@@ -122,6 +125,7 @@ std::optional<Profile> take_profile(Samples *of_same_moment) {
 }
 
 std::optional<Samples> take_samples() {
+  const ceiling::No_wait no_wait;  // as above
   const profiling::View view;
   if (!view) return std::nullopt;
   Samples taken;

@@ -12,6 +12,7 @@
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/profiling/profiler.h"
+#include "mysys/memdiag/unittest/stopped_in_malloc.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/profile/profile_rows.h"
 #include "plugin/memdiag/profile/reader.h"
@@ -85,6 +86,27 @@ TEST(Pinned, TheStackWhoseOldBlocksKeepNearlyEmptySlabs) {
               row.frames.value_or("").find("gives_them_back"));
   for (void *const block : kept) pools::free(pool, block, size);
   profiling::switch_off();
+}
+
+// switch_off() waits for readers for a second, and leaves the memory to them.
+TEST(Profile, AReaderThatWaitsInMallocDoesNotCostItsMemory) {
+  namespace stopped_in_malloc = memdiag_test::stopped_in_malloc;
+  const auto profiles = [] {
+    return regions::totals()[static_cast<size_t>(Region_kind::profile)].count;
+  };
+  for (const auto read :
+       {+[] { (void)take_profile(); }, +[] { (void)take_samples(); }}) {
+    ASSERT_EQ(0, profiling::switch_on({4096, 64 << 20}).error);
+    std::vector<void *> blocks(1000);
+    for (void *&block : blocks) block = keeps_few_blocks(pool, 4096);
+    const unsigned before = stopped_in_malloc::stopped;
+    (void)memdiag_test::others_go_on(read, [before] {
+      if (stopped_in_malloc::stopped != before) profiling::switch_off();
+    });
+    profiling::switch_off();
+    EXPECT_EQ(0u, profiles());
+    for (void *const block : blocks) pools::free(pool, block, 4096);
+  }
 }
 
 }  // namespace
