@@ -118,6 +118,7 @@ class ModelServer:
             r"SELECT CONCAT\('KILL ', ID\) AS RUN FROM \S+ WHERE COMMAND = 'Sleep' AND TIME >= (\d+)"
             r" AND USER NOT LIKE '%exporter%'"
             r" AND ID <> CONNECTION_ID\(\) AND ID NOT IN \(SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX\)"
+            r" AND ID NOT IN \(SELECT PROCESSLIST_ID FROM performance_schema.metadata_locks .*\)"
             r" AND ID NOT IN \(SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs .*\) ORDER BY TIME DESC",
             statement,
         ):

@@ -115,7 +115,7 @@ def _evidence(view: View, sessions: int, held: int | None) -> str:
 
 def idle_statement(view: View) -> str:
     """Lists the KILL statements of sessions that sleep, with the longest time that still names half of the bytes; "": none
-    does. A session in a transaction is none of them, nor one that watches the server."""
+    does. A session in a transaction is none of them, nor one that keeps locks, as a backup does, or watches the server."""
     row = view.row("session_bytes")
     everything = memory_of_sessions(view)
     if everything is None:
@@ -126,6 +126,8 @@ def idle_statement(view: View) -> str:
                 f"SELECT CONCAT('KILL ', ID) AS RUN FROM {_list_of(view)} WHERE COMMAND = 'Sleep' AND TIME >= {seconds}"
                 " AND USER NOT LIKE '%exporter%'"
                 " AND ID <> CONNECTION_ID() AND ID NOT IN (SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX)"
+                " AND ID NOT IN (SELECT PROCESSLIST_ID FROM performance_schema.metadata_locks JOIN"
+                " performance_schema.threads ON THREAD_ID = OWNER_THREAD_ID WHERE PROCESSLIST_ID IS NOT NULL)"
                 " AND ID NOT IN (SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs WHERE ATTR_NAME ="
                 f" 'program_name' AND ({WATCHERS})) ORDER BY TIME DESC"
             )

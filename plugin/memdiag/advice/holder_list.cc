@@ -34,6 +34,15 @@ constexpr const char *not_in_a_transaction =
     " AND PROCESSLIST_ID NOT IN (SELECT trx_mysql_thread_id FROM "
     "information_schema.INNODB_TRX WHERE trx_autocommit_non_locking = 0)";
 
+/** Nor does the end of such a session take locks from anybody: those of LOCK
+TABLES and HANDLER, of GET_LOCK(), which tell who leads, and the global ones
+that a backup takes. A session has locks of names in a transaction as well. */
+std::string loses_nothing() {
+  return std::string(not_in_a_transaction) +
+         " AND THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM "
+         "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL)";
+}
+
 /** What ends the statement of a session, or the session. KILL QUERY finds no
 statement in one that waits for its next, and one that waits for its client to
 read its result does not look for it until net_write_timeout. Performance Schema
@@ -76,13 +85,13 @@ constexpr const char *not_watchers =
     "ATTR_VALUE LIKE '%exporter%' OR ATTR_VALUE LIKE '%otelcol%'))";
 
 /** Ends sessions of clients that wait for a statement, but for those whose end
-would roll something back, one's own, and those of watchers. */
+would lose something, one's own, and those of watchers. */
 std::string end_sleeping(const std::string &condition) {
   return "SELECT CONCAT('KILL ', PROCESSLIST_ID) AS RUN FROM "
          "performance_schema.threads WHERE " +
          std::string(is_of_client) + " AND PROCESSLIST_COMMAND = 'Sleep' AND " +
          condition + " AND PROCESSLIST_ID <> CONNECTION_ID()" +
-         not_in_a_transaction + not_watchers;
+         loses_nothing() + not_watchers;
 }
 
 std::string json_text(std::string_view text) {
@@ -129,7 +138,7 @@ std::string ending_statement(const Holder &holder) {
     case End::sessions:
       return the_largest_first(
           sessions_that("'KILL '", pattern(holder), "'Sleep'") +
-              not_in_a_transaction + not_watchers,
+              loses_nothing() + not_watchers,
           // A session that opened tables took the programs of their triggers
           // under the same name. KILL does not free those.
           holder.name == std::string_view{"stored programs"}
@@ -144,7 +153,7 @@ std::string ending_statement(const Holder &holder) {
           sessions_that(kill_or_kill_query(), pattern(holder),
                         "'Sleep', 'Query', 'Fetch', 'Execute'") +
               " AND (PROCESSLIST_COMMAND <> 'Sleep' OR (TRUE" +
-              not_in_a_transaction + "))" + not_watchers,
+              loses_nothing() + "))" + not_watchers,
           "",
           holder.name == temporary_tables ? more_than_a_first_block
                                           : least_of_a_session);

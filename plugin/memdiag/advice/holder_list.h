@@ -520,7 +520,8 @@ the statements or the transactions that have the memory.
 std::string ending_statement(const Holder &holder);
 
 /** Ends the sessions of clients that have been idle for a minute. It has a
-column RUN, too, and leaves out transactions as well.
+column RUN, too, and leaves out transactions and those who keep locks as
+well.
 @throws std::bad_alloc */
 std::string end_idle_sessions();
 

@@ -1839,6 +1839,25 @@ TEST(Holders, EachPoolOfTheListIsOneHoldersAlone) {
   }
 }
 
+TEST(Holders, ASleepingSessionThatKeepsLocksForOthersIsLeft) {
+  // A backup's LOCK INSTANCE FOR BACKUP or FLUSH TABLES WITH READ LOCK, LOCK
+  // TABLES, and the leader's GET_LOCK() are in no transaction.
+  const std::string spared =
+      "THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM "
+      "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL)";
+  std::vector<std::string> statements{memdiag::advisor::end_idle_sessions(),
+                                      memdiag::advisor::end_session(42)};
+  for (const auto &holder : memdiag::advisor::holders) {
+    std::string statement = memdiag::advisor::ending_statement(holder);
+    if (statement.find("'Sleep'") != std::string::npos &&
+        holder.end != memdiag::advisor::End::queries)
+      statements.push_back(std::move(statement));
+  }
+  EXPECT_LE(8u, statements.size());
+  for (const std::string &statement : statements)
+    EXPECT_NE(std::string::npos, statement.find(spared)) << statement;
+}
+
 TEST(Holders, ClientsOfTheXProtocolAreEndedAsWell) {
   for (const auto &holder : memdiag::advisor::holders) {
     if (holder.end == memdiag::advisor::End::statement) continue;
