@@ -56,13 +56,14 @@ std::string kill_or_kill_query() {
 
 /** Sessions of clients, as threads of Performance Schema. Replication has
 threads of other names, and the commands of those that send the binary log are
-none of those that the callers ask for. */
+none of those that the callers ask for. REGEXP refuses a pattern of a session
+with SET NAMES binary, so the pattern names its character set. */
 std::string sessions_that(const std::string &command, const std::string &events,
                           const std::string &commands) {
   return "SELECT CONCAT(" + command +
          ", PROCESSLIST_ID) AS RUN FROM performance_schema.threads JOIN "
          "performance_schema.memory_summary_by_thread_by_event_name USING "
-         "(THREAD_ID) WHERE EVENT_NAME RLIKE '" +
+         "(THREAD_ID) WHERE EVENT_NAME RLIKE _utf8mb4'" +
          events + "' AND " + is_of_client + " AND PROCESSLIST_COMMAND IN (" +
          commands + ") AND PROCESSLIST_ID <> CONNECTION_ID()";
 }
