@@ -791,11 +791,7 @@ class Advisor {
   @param bytes  what each connection may take */
   std::optional<std::string> smaller_buffer(uint64_t bytes) const {
     const auto &largest = m_now.largest_session_buffer;
-    // Read when the server starts.
-    const std::string_view variable = largest ? largest->variable : "";
-    if (variable.empty() || variable == "thread_stack" ||
-        variable == "max_digest_length")
-      return std::nullopt;
+    if (!largest) return std::nullopt;
     const uint64_t each = *m_now.session_buffers_bytes;
     const uint64_t others = each - std::min(each, largest->bytes);
     if (bytes < others + least_session_buffer_bytes) return std::nullopt;
@@ -832,8 +828,8 @@ class Advisor {
   /** What each connection takes most of is the first to lower. */
   std::string first_buffer() const {
     const auto &largest = m_now.largest_session_buffer;
-    if (!largest) return {};
-    return text("the largest is %s = %" PRIu64
+    if (!largest || largest->bytes <= least_session_buffer_bytes) return {};
+    return text("of those that SET GLOBAL lowers, the largest is %s = %" PRIu64
                 ", which each connection may take: lower it first; ",
                 largest->variable, largest->bytes);
   }

@@ -47,6 +47,13 @@ bool is_kept_on_purpose(const scopes::Row &survivor) {
   return survivor.route.starts_with("memory/memory/");
 }
 
+/** The server reads its value when it starts. A thread_stack below its default,
+which is the largest of the defaults, ends statements. */
+bool is_read_at_start(std::string_view variable) {
+  return variable == "thread_stack" || variable == "max_digest_length" ||
+         variable == "read_buffer_size";
+}
+
 /** Sums up buffers; a sum with an unknown buffer is unknown. */
 void add_budget(std::span<const budget::Row> rows, Situation *situation) {
   Reading global = 0;
@@ -64,7 +71,9 @@ void add_budget(std::span<const budget::Row> rows, Situation *situation) {
     sum = sum && row.worst_case_bytes ? Reading{*sum + *row.worst_case_bytes}
                                       : std::nullopt;
     auto &largest = situation->largest_session_buffer;
-    if (of_session && row.value && (!largest || *row.value > largest->bytes))
+    if (of_session && row.value && !is_zero(row.worst_case_bytes) &&
+        !is_read_at_start(variable) &&
+        (!largest || *row.value > largest->bytes))
       largest = {row.variable, *row.value};
     // Other rows are for multiples of it.
     if (of_session && std::string_view{*row.times_of} == "max_connections")

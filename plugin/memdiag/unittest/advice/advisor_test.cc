@@ -370,8 +370,9 @@ const std::vector<Expected> all_expected = {
            memdiag::advisor::Buffer{"binlog_cache_size", 256 * mb};
      },
      Severity::warning, "server", "misconfiguration", "10000 connections",
-     "the largest is binlog_cache_size = 268435456, which each connection may "
-     "take: lower it first; SELECT VARIABLE"},
+     "of those that SET GLOBAL lowers, the largest is binlog_cache_size = "
+     "268435456, which each connection may take: lower it first; SELECT "
+     "VARIABLE"},
     {"more connections than memory, and those used are unknown",
      [](Situation *all) {
        all->max_connections = 10000;
@@ -827,6 +828,33 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   budget[1].worst_case_bytes.reset();
   EXPECT_FALSE(memdiag::advisor::make_situation(snapshot, {}, budget, {}, {})
                    .session_buffers_bytes);
+}
+
+TEST(Situation, TheLargestBufferIsOneThatSetGlobalLowers) {
+  // Without a binary log nothing takes the first. The server reads the others
+  // but the last one when it starts, and a lower thread_stack ends statements.
+  const auto row = [](const char *variable, uint64_t value, uint64_t times) {
+    return memdiag::budget::Row{
+        .variable = variable,
+        .value = value,
+        .kind = "buffer",
+        .times = times,
+        .times_of =
+            times == 0 ? "max_connections if log_bin is ON" : "max_connections",
+        .worst_case_bytes = times * value};
+  };
+  std::vector<memdiag::budget::Row> budget = {
+      row("binlog_cache_size", 4 * gb, 0), row("thread_stack", 9 * mb, 50),
+      row("max_digest_length", 8 * mb, 50),
+      row("read_buffer_size", 7 * mb, 50)};
+  const auto largest = [&budget] {
+    return memdiag::advisor::make_situation({}, {}, budget, {}, {})
+        .largest_session_buffer;
+  };
+  EXPECT_FALSE(largest());
+  budget.push_back(row("select_into_buffer_size", 1 * mb, 50));
+  ASSERT_TRUE(largest());
+  EXPECT_STREQ("select_into_buffer_size", largest()->variable);
 }
 
 /** A machine may have its right time only some minutes after its start. The
@@ -1727,7 +1755,6 @@ TEST(Advisor, AStatementMakesTheBuffersOfSessionsFit) {
   const uint64_t fits = (6 * gb / 151 - 2 * mb) / 4096 * 4096;
   EXPECT_EQ("SET GLOBAL binlog_cache_size = " + std::to_string(fits),
             statement(buffer("binlog_cache_size", 256 * mb)));
-  EXPECT_FALSE(statement(buffer("thread_stack", 256 * mb)));
   Situation all = healthy();
   buffer("binlog_cache_size", fits)(&all);
   EXPECT_TRUE(findings(all).empty());
@@ -1735,6 +1762,13 @@ TEST(Advisor, AStatementMakesTheBuffersOfSessionsFit) {
     buffer("binlog_cache_size", 256 * mb)(situation);
     situation->max_connections = 6 * gb / (2 * mb + (256 << 10)) + 1;
   }));
+  // No default is the cause.
+  crowd(&all);
+  all.largest_session_buffer =
+      memdiag::advisor::Buffer{"read_rnd_buffer_size", 256 << 10};
+  const auto found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_EQ(std::string::npos, found[0].remedy.find("lower it first"));
 }
 
 TEST(Advisor, ASessionThatHasMostOfItIsNamedOnce) {
