@@ -344,8 +344,9 @@ class Summary {
     if (!m_facts.samples.empty()) {
       const black_box::Sample &last = m_facts.samples.back();
       if (last.rss_peak_bytes != black_box::unknown && last.rss_peak_us != 0) {
-        add("peak", "process (RSS)", size(last.rss_peak_bytes),
-            ago(last.rss_peak_us));
+        // RSS may have grown since the sample.
+        add("peak", "process (RSS)", size(std::max(most, last.rss_peak_bytes)),
+            most > last.rss_peak_bytes ? "now" : ago(last.rss_peak_us));
         most = std::max(most, last.rss_peak_bytes);
       }
     }

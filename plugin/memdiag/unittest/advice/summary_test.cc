@@ -381,6 +381,14 @@ TEST_F(SummaryTest, ThePeak) {
                    "peak|pool session|900 MiB|3 min ago, estimated|"}));
 }
 
+TEST_F(SummaryTest, NoPeakIsBelowThePresent) {
+  // The last sample is a second old, or an hour where samples are off.
+  add_sample(now_us - 59 * minute_us, 1 * gib);
+  samples[0].rss_peak_bytes = 1 * gib;
+  samples[0].rss_peak_us = now_us - 59 * minute_us;
+  EXPECT_EQ(answers("peak"), Texts{"peak|process (RSS)|2.88 GiB|now|"});
+}
+
 TEST_F(SummaryTest, APeakIsResidentBytes) {
   // Of 700 MiB that are live now, 600 are resident; 300 are gone.
   facts.pool_peaks[index_of(Pool::session)] = {
