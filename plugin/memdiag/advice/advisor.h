@@ -164,8 +164,8 @@ struct Situation {
   its bytes belongs to no holder. */
   std::vector<Held_part> held_by_largest;
   std::optional<Idle_sessions> idle_sessions;
-  /** Performance Schema counts memory by session. Statements that end those
-  which hold most find none without it. */
+  /** Performance Schema counts memory by session: it is on, with instruments of
+  the server. Statements that end those which hold most find none without it. */
   bool sessions_are_counted;
   /** Sessions that keep tables open between statements, or for long. FLUSH
   would wait for them, and all statements on their tables for the FLUSH. */

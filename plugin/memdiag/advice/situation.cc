@@ -112,9 +112,17 @@ void add_largest_session(const Server_facts &server, Situation *situation) {
   bytes = std::min(bytes, resident);
 }
 
+/** Its instruments may be off. Its own cannot be. */
+bool counts_sessions(std::span<const instruments::Counted> counted) {
+  return std::any_of(counted.begin(), counted.end(),
+                     [](const instruments::Counted &of) {
+                       return of.enabled && of.name.starts_with("memory/sql/");
+                     });
+}
+
 void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
                  const Server_facts &server, Situation *situation) {
-  situation->sessions_are_counted = !server.counted.empty();
+  situation->sessions_are_counted = counts_sessions(server.counted);
   std::optional<uint64_t> largest;
   if (server.largest_session) largest = server.largest_session->processlist_id;
   situation->holdings =

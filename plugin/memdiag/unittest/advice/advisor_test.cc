@@ -959,6 +959,15 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
   EXPECT_FALSE(memdiag::advisor::make_situation({}, host, budget, samples, {},
                                                 routes, {})
                    .sessions_are_counted);
+  // With performance_schema_instrument='memory/%=OFF' its own still count.
+  const std::vector<memdiag::instruments::Counted> own = {
+      {"memory/performance_schema/threads", true, 4, 1, 9},
+      {"memory/sql/user_var_entry", false, 0, 0, 0}};
+  memdiag::advisor::Server_facts uncounted = server;
+  uncounted.counted = own;
+  EXPECT_FALSE(memdiag::advisor::make_situation({}, host, budget, samples, {},
+                                                routes, uncounted)
+                   .sessions_are_counted);
   const auto caches = holding_in(all.holdings, "binary log caches");
   ASSERT_TRUE(caches);
   EXPECT_EQ(50u, caches->allocated_bytes)
