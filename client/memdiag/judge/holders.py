@@ -30,6 +30,7 @@ class Holder:
     of_sessions: bool  # it ends with a session or with what a session runs
     statement: str  # "%" is half the value of `variable`; "": none helps
     variable: str
+    least: int  # the server makes a lower value of `variable` this one
 
     @property
     def is_flushed(self) -> bool:
@@ -200,6 +201,7 @@ def _read() -> tuple[Holder, ...]:
             row["of_sessions"],
             row["statement"] or "",
             row["variable"] or "",
+            row["least"],
         )
         for row in rows
     )
@@ -274,6 +276,6 @@ def statement_of(view: View, holder: Holder) -> str:
     if not holder.variable:
         return holder.statement
     value = view.variable(holder.variable)
-    if not isinstance(value, int) or value < 2:
+    if not isinstance(value, int) or value // 2 < holder.least:
         return ""
     return holder.statement.replace("%", str(value // 2))

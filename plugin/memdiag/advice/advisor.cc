@@ -32,8 +32,6 @@ constexpr uint64_t many_sessions = 20;
 
 constexpr const char *growth_of_a_cache = "growth_of_a_cache";
 
-/** The variable cannot be lower. */
-constexpr uint64_t least_table_definitions = 400;
 /** Together, open tables, their triggers and their definitions have no more on
 a small server that works well. */
 constexpr unsigned usual_percent_of_tables = 25;
@@ -519,7 +517,8 @@ class Advisor {
     // A lower stored_program_cache frees nothing in sessions with fewer
     // programs than that.
     if (holder.end != End::statement &&
-        (!value || m_now.programs_of_a_session.value_or(0) <= *value / 2)) {
+        (!value || *value / 2 < holder.least ||
+         m_now.programs_of_a_session.value_or(0) <= *value / 2)) {
       if (!m_now.sessions_are_counted) return std::nullopt;
       return ending_statement(holder);
     }
@@ -527,7 +526,6 @@ class Advisor {
     if (is_of_definitions(holder)) {
       if (!value || !m_now.table_definitions) return std::nullopt;
       value = std::min(*value, *m_now.table_definitions / 3 * 2);
-      if (*value / 2 < least_table_definitions) return std::nullopt;
     }
     return statement_of(holder, value);
   }

@@ -191,7 +191,7 @@ std::optional<std::string> statement_of(const Holder &holder,
   }
   std::string result = holder.statement;
   if (holder.variable == nullptr) return result;
-  if (!value || *value < 2) return std::nullopt;
+  if (!value || *value / 2 < holder.least) return std::nullopt;
   return result.replace(result.find('%'), 1, std::to_string(*value / 2));
 }
 
@@ -233,7 +233,8 @@ std::string holders_json() {
         ",\n    \"statement\": " +
         (statement.empty() ? "null" : json_text(statement)) +
         ",\n    \"variable\": " +
-        (variable == nullptr ? "null" : json_text(variable)) + "\n  }";
+        (variable == nullptr ? "null" : json_text(variable)) +
+        ",\n    \"least\": " + std::to_string(holder.least) + "\n  }";
   }
   return result + "\n]\n";
 }

@@ -88,6 +88,8 @@ struct Holder {
   const char *statement{nullptr};
   /** The variable of `%`. */
   const char *variable{nullptr};
+  /** The server makes a lower value of it this one. */
+  uint64_t least{1};
 
   /** The memory ends with sessions, or with what they run. */
   constexpr bool of_sessions() const {
@@ -136,7 +138,8 @@ inline constexpr auto holders = std::to_array<Holder>({
      "let sessions end that are idle for long; stored_program_cache bounds the "
      "programs of a session",
      "SET GLOBAL stored_program_cache = %",
-     "stored_program_cache"},
+     "stored_program_cache",
+     16},
     {"triggers",
      // Of memory/sql/sp_head::main_mem_root: what programs of triggers have.
      {},
@@ -179,7 +182,8 @@ inline constexpr auto holders = std::to_array<Holder>({
      "a lower table_definition_cache bounds it: definitions that no open table "
      "uses go, and are read again when they are needed",
      drop_definitions,
-     "table_definition_cache"},
+     "table_definition_cache",
+     400},
     {"user temporary tables",
      // Told from open tables and their definitions (holdings.cc).
      {},
@@ -414,7 +418,8 @@ inline constexpr auto holders = std::to_array<Holder>({
      "documents and rankings of full-text searches",
      "a search that passes innodb_ft_result_cache_limit ends with an error",
      "SET GLOBAL innodb_ft_result_cache_limit = %",
-     "innodb_ft_result_cache_limit"},
+     "innodb_ft_result_cache_limit",
+     1000000},
     {"full-text caches",
      {"memory/innodb/fts0fts", "memory/innodb/fts0ast"},
      {Pool::fts_cache},
@@ -509,7 +514,7 @@ statements to run in its rows: it asks for the sessions when it is run, and
 leaves out its own, those that hold less than 64 KiB of it, replication,
 memdiag's and those of exporters.
 @param value  the variable's, where the statement has one
-@return empty: there is none, or its variable is unknown or smaller than 2
+@return empty: there is none, or its variable is unknown or cannot be half
 @throws std::bad_alloc */
 std::optional<std::string> statement_of(const Holder &holder,
                                         std::optional<uint64_t> value);

@@ -1715,6 +1715,9 @@ TEST(Advisor, ALowerCacheOnlyWhereSessionsHaveMorePrograms) {
   EXPECT_NE(std::string::npos, statement().find("THD::sp_cache"));
   all.programs_of_a_session = 129;
   EXPECT_EQ("SET GLOBAL stored_program_cache = 128", statement());
+  all.variables["stored_program_cache"] = 31;
+  EXPECT_TRUE(statement().starts_with("SELECT CONCAT('KILL ', "));
+  all.variables["stored_program_cache"] = 256;
   all.programs_of_a_session.reset();
   EXPECT_TRUE(statement().starts_with("SELECT CONCAT('KILL ', "));
   all.programs_of_a_session = 129;
@@ -1944,6 +1947,14 @@ TEST(Holders, AStatementHasHalfTheVariablesValue) {
   EXPECT_EQ("SET GLOBAL key_buffer_size = 500",
             memdiag::advisor::statement_of(*holder, 1000));
   EXPECT_FALSE(memdiag::advisor::statement_of(*holder, 1));
+  // The server would set the least that it takes, which it has.
+  for (const auto &[name, least] : {std::pair{"full-text queries", 1000000u},
+                                    std::pair{"stored programs", 16u},
+                                    std::pair{"dictionary cache", 400u}}) {
+    const auto *const of = memdiag::advisor::find_holder(name);
+    EXPECT_FALSE(memdiag::advisor::statement_of(*of, 2 * least - 1)) << name;
+    EXPECT_TRUE(memdiag::advisor::statement_of(*of, 2 * least)) << name;
+  }
   EXPECT_FALSE(memdiag::advisor::statement_of(*holder, {}));
 }
 
