@@ -208,6 +208,17 @@ def _beside_a_dump(number: int) -> Iterator[str]:
         yield "SELECT /*!40001 SQL_NO_CACHE */ id, note, doc FROM things"
 
 
+def _events(number: int) -> Iterator[str]:
+    """The scheduler begins an event anew although its last run has not ended."""
+    yield (
+        f"CREATE EVENT e{number} ON SCHEDULE EVERY 1 SECOND DO BEGIN DECLARE d LONGTEXT;"
+        f" SET group_concat_max_len = {1024 * MIB}; SELECT GROUP_CONCAT(note, doc) INTO d FROM things;"
+        """ SET d = JSON_LENGTH(CONCAT('["', d, '"]')); END"""
+    )
+    while True:
+        yield "SELECT COUNT(*) FROM things WHERE id < 100"
+
+
 @dataclass(frozen=True)
 class Killer:
     """One load. `statements` makes those of a session."""
@@ -250,6 +261,7 @@ KILLERS: dict[str, Killer] = {
         Killer("load_data", _load_data, same_answers=False),
         Killer("online_alter", _online_alter, (32,)),
         Killer("beside_a_dump", _beside_a_dump, (32,)),
+        Killer("events", _events, (32,), same_answers=False, administrators=True),
     )
 }
 
