@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Draws docs/images/phrase_burst.svg from a saved report: RSS before, at the peak of and
-after a burst of full-text searches, of a stock server and of this one.
+after a burst of full-text searches, of Debian's server and of this one.
 
   docs/images/phrase_burst.py [REPORT]
 
@@ -16,11 +16,11 @@ matplotlib.use("svg")
 from matplotlib import pyplot
 
 HERE = Path(__file__).resolve().parent
-REPORT = HERE.parents[1] / "bench/results/saved/memory-20261121-210844/report.md"
+REPORT = HERE.parents[1] / "bench/results/saved/memory-20261129-001840/report.md"
 # The report's columns, and the words below the bars.
 MOMENTS = {"start": "before the burst", "peak": "at its peak", "60 s": "60 seconds after it"}
 # The report's arms, the words of the legend, and the colours of the bars.
-ARMS = {"stock": ("stock MySQL 9.7.4", "#9aa0a6"), "dev": ("this server", "#0b7a75")}
+ARMS = {"debian": ("Debian's MySQL 9.7.4", "#9aa0a6"), "dev": ("this server", "#0b7a75")}
 INK = "#202124"
 
 
