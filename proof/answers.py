@@ -62,7 +62,7 @@ ENDED = frozenset((3170,))
 
 @dataclass
 class Counts:
-    """What was reached; a later run goes on with it."""
+    """The program has done so much; a later run adds to it."""
 
     programs: int = 0
     statements: int = 0

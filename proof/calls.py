@@ -89,7 +89,7 @@ def works(tables: Sequence[str]) -> Iterator[Work]:
 
 @dataclass
 class Counts:
-    """What was reached; a later run goes on with it."""
+    """The program has done so much; a later run adds to it."""
 
     place: int = 0
     injections: int = 0
@@ -102,7 +102,7 @@ class Counts:
 
 @dataclass
 class Said:
-    """What a text was answered. An error is a code and its words."""
+    """The server's answer to a text. An error is a code and its words."""
 
     rows: Result = field(default_factory=lambda: Result([], []))
     warnings: list[str] = field(default_factory=list)
@@ -123,7 +123,7 @@ def cells(result: Result) -> dict[tuple[str, ...], str | None]:
 
 
 def untrue(usual: Sequence[Said], now: Said) -> str:
-    """What a read says that is not so; empty: nothing. `usual`: what it says when nothing fails."""
+    """Returns the first cell of `now` that is not true, or "". `usual` are answers without a failure."""
     before = [cells(each.rows) for each in usual]
     mine = cells(now.rows)
     for key, value in before[0].items():
@@ -143,7 +143,7 @@ def untrue(usual: Sequence[Said], now: Said) -> str:
 
 
 def places(count: int) -> list[int]:
-    """Of so many calls those that fail, each in its run."""
+    """Chooses which of `count` calls fail, each in a run of its own."""
     step = max((count - ALL_UP_TO) // (AT_MOST - ALL_UP_TO), 1)
     return [*range(min(count, ALL_UP_TO)), *range(ALL_UP_TO, count, step)]
 

@@ -51,7 +51,7 @@ OF_ENGINE = 1030
 
 @dataclass
 class Counts:
-    """What was reached; a later run goes on with it."""
+    """The program has done so much; a later run adds to it."""
 
     rounds: int = 0
     place: int = 0  # in the round

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.problem import Problem
 from harness.programs import captured
 
-# As in calls_shim.cc.
+# calls_shim.cc has the same kinds in the same order.
 KINDS = (
     *("open", "read", "pread", "pwrite", "fstat", "stat", "statfs", "close", "unlink", "rename", "readlink"),
     *("realpath", "posix_fallocate", "ftruncate", "fdatasync", "mmap", "munmap", "madvise", "mincore", "ioctl"),
@@ -24,7 +24,7 @@ _FIRST_RANGE = _SITES + _SITE * _SITES_ROOM
 
 
 def functions_of(program: Path) -> list[tuple[int, int, str]]:
-    """Of ours: begin, end and symbol. jemalloc's own that bear our name are C."""
+    """Lists begin, end and symbol of our C++ functions. Functions of C that bear our name are in jemalloc."""
     said = captured(["nm", "--defined-only", "--print-size", str(program)])
     if said.returncode:
         raise Problem(f"nm cannot read {program}: {said.stderr.strip()}")
@@ -38,7 +38,7 @@ def functions_of(program: Path) -> list[tuple[int, int, str]]:
 
 
 class Calls:
-    """Of one server after the other, whose environment has `environment`."""
+    """Makes calls of a server fail. One server at a time starts with `environment`."""
 
     def __init__(self, file: Path, program: Path) -> None:
         self.functions = functions_of(program)

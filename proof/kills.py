@@ -57,7 +57,7 @@ START_SECONDS = 120.0
 
 @dataclass
 class Counts:
-    """What was reached; a later run goes on with it."""
+    """The program has done so much; a later run adds to it."""
 
     kills: int = 0
     while_starting: int = 0

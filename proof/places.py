@@ -24,7 +24,7 @@ def scratch() -> Iterator[Path]:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of a program that goes through the cases and resumes."""
+    """Adds the options of a program that goes through the cases and resumes."""
     parser.add_argument("--arm", default="dev", help="the server, of bench/runner/arms.py (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--case", help="only statements that have this text, and none that is kept")
@@ -35,7 +35,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def resumed(
     program: str, options: argparse.Namespace, doing: str
 ) -> Iterator[tuple[dict[str, Any], Callable[[dict[str, Any]], None], Path]]:
-    """What an earlier run with these options has left ({}: nothing), how to keep it for the next, and the file of faults.
+    """Yields the state that an earlier run with these options left ({}: none), a function that keeps it, and the file of
+    faults.
 
     No other run with the arm and the seed goes on meanwhile.
     """

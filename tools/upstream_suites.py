@@ -33,7 +33,7 @@ from harness.state_file import read_state, write_state
 
 SUITES = "main,innodb,innodb_fts,perfschema,sys_vars,binlog,rpl,parts"
 DIFFERENCES = ROOT / "mysql-test" / "upstream_differences.txt"
-# What a test sources that needs a debug build.
+# A test that needs a debug build sources one of these files.
 NEEDS_DEBUG = re.compile(r"source include/have_debug(_sync)?\.inc")
 PIECE = 60
 # If a test has several combinations, the later of these results counts.
@@ -115,7 +115,7 @@ class Server:
         with open(self.build / "upstream-suites.log", "a") as log:
             log.write(said)
         found = worst_by_test(mtr.parse(said))
-        # What a driver that was killed did not say is no result.
+        # A driver that was killed says nothing of the tests that it did not reach.
         if status < 0 or (status and not found):
             tail = "\n".join(said.splitlines()[-15:])
             raise Problem(f"mysql-test-run of preset {self.preset} failed:\n{tail}")

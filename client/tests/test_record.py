@@ -213,7 +213,7 @@ class Samples(unittest.TestCase):
         self.assertIsNone(self.sample()["unused"])
 
     def test_an_account_without_process_gets_what_the_kernel_shows(self):
-        """As in a report: its RSS was unknown, and the reason that memdiag gave was not true."""
+        """RSS was unknown before, and memdiag gave a reason that was not true."""
         with (
             mock.patch.object(OurServer, "server_process", lambda _: os.getpid()),
             mock.patch("memdiag.collect.kernel.is_server", return_value=True),

@@ -1,4 +1,4 @@
-"""What answers give away when a call has failed."""
+"""The judgement of answers to a server whose call has failed."""
 
 from unittest import TestCase
 

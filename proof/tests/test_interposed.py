@@ -59,7 +59,7 @@ class Interposed(Scratch):
         self.calls = Calls(self.root / "control", self.program)
 
     def said(self, *arguments):
-        """Of each kind the result and the errno."""
+        """The program says the result and the errno of each kind."""
         environment = {**os.environ, **self.calls.environment, "LD_PRELOAD": str(self.shim)}
         done = captured([self.program, *arguments], env=environment, cwd=self.root)
         self.assertEqual(done.returncode, 0, done.stderr)

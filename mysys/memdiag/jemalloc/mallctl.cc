@@ -225,8 +225,8 @@ int cache_flag(Cache cache) {
 }  // namespace
 
 #ifdef __SANITIZE_ADDRESS__
-/* Of a pool's memory the sanitizer knows only this. Blocks that wait in a cache
-are free as well. */
+/* These two functions tell the sanitizer which bytes of a pool are allocated.
+A block in a cache counts as free. */
 void *allocate(unsigned arena, Cache cache, size_t size, bool zero) noexcept {
   const size_t usable = usable_by_library(size);
   void *const block = MEMDIAG_JE(mallocx)(

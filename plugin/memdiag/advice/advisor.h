@@ -142,7 +142,7 @@ struct Situation {
   server started, or since FLUSH STATUS. */
   Reading max_used_connections;
   Reading max_used_seconds;
-  /** Of those that SET GLOBAL lowers. Empty: not known. */
+  /** SET GLOBAL can lower it. Empty: not known. */
   std::optional<Buffer> largest_session_buffer;
   /** The process without the buffer pool, resident. Shares of holders are of
   this: the buffer pool is as large as its user made it. */

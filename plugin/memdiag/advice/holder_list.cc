@@ -34,19 +34,20 @@ constexpr const char *not_in_a_transaction =
     " AND PROCESSLIST_ID NOT IN (SELECT trx_mysql_thread_id FROM "
     "information_schema.INNODB_TRX WHERE trx_autocommit_non_locking = 0)";
 
-/** Nor does the end of such a session take locks from anybody: those of LOCK
-TABLES and HANDLER, of GET_LOCK(), which tell who leads, and the global ones
-that a backup takes. A session has locks of names in a transaction as well. */
+/** The end of a session rolls nothing back, and releases no lock: of LOCK
+TABLES and HANDLER, of GET_LOCK(), by which applications choose a leader, and of
+a backup. Metadata locks of a transaction count as well. */
 std::string loses_nothing() {
   return std::string(not_in_a_transaction) +
          " AND THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM "
          "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL)";
 }
 
-/** What ends the statement of a session, or the session. KILL QUERY finds no
-statement in one that waits for its next, and one that waits for its client to
-read its result does not look for it until net_write_timeout. Performance Schema
-does not tell of that wait; MariaDB has another name for it. */
+/** KILL QUERY ends the statement of a session. It finds none in a session that
+waits for its next one. A session that waits for its client to read the result
+does not look for KILL QUERY until net_write_timeout. KILL ends both. Only
+INFORMATION_SCHEMA.PROCESSLIST shows that a session waits for its client;
+MariaDB has another name for that state. */
 std::string kill_or_kill_query() {
   return "IF(PROCESSLIST_COMMAND = 'Sleep' OR (PROCESSLIST_ID IN (SELECT ID "
          "FROM information_schema.PROCESSLIST WHERE STATE IN ('Sending to "

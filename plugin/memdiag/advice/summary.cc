@@ -163,7 +163,7 @@ class Summary {
     if (const auto &owner = finding.owner) {
       const advisor::Holder *const holder =
           advisor::find_holder(*finding.holder);
-      // Of rows with large values.
+      // The holder "rows with large values" has End::statement.
       const bool runs =
           holder != nullptr && (holder->end == advisor::End::queries ||
                                 holder->end == advisor::End::statement);

@@ -192,12 +192,13 @@ void note_parked_total() {
                               std::memory_order_relaxed);
 }
 
-/** Caller holds the mutex, and the statement is in the list. */
+/** KILL has ended the statement. An event's THD may be gone, so the answer for
+it is false. Caller holds the mutex, and the statement is in the list. */
 bool is_killed(const Running &statement) {
   return !statement.of_event && statement.thd->killed != THD::NOT_KILLED;
 }
 
-/** The same. */
+/** The ceiling may tell the statement to end. The caller is as above. */
 bool may_end(const Running &statement) {
   return statement.may_end &&
          (!statement.logged_as_text || (statement.taker->waits.load() &&
@@ -252,7 +253,7 @@ void kill_again(State *self) {
   }
 }
 
-/** What the statements that run wait for. */
+/** The statements that run, as far as they wait for memory. */
 struct Waiting {
   /** Each of them waits. */
   bool all;
@@ -388,9 +389,10 @@ bool take_step(State *self, uint64_t now_us) {
   return !gives_back;
 }
 
-/** A shutdown has killed the clients, and those that may end have. What waits
-still asked for a block that cannot be refused: it would wait longer than who
-sent SIGTERM does. Caller holds `round`. */
+/** A shutdown has killed the clients, and most statements have ended. A thread
+that waits still has asked for a block that cannot be refused. It would wait
+longer than systemd or Kubernetes, which send SIGKILL after SIGTERM. Caller
+holds `round`. */
 bool clients_had_time(State *self, uint64_t now_us) {
   if (get_server_state() != SERVER_SHUTTING_DOWN) return false;
   if (!self->shutdown_us) self->shutdown_us = now_us;

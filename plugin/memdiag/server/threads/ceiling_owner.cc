@@ -42,7 +42,7 @@ bool is_at_packet(THD *thd) {
           thd->get_protocol_classic()->get_net()->reading_or_writing != 0);
 }
 
-/** The event's statement of this moment. */
+/** KILL may end the statement that the event runs now. */
 bool event_may_end(const THD *thd) {
   return thd->killed == THD::NOT_KILLED &&
          exempt::may_end(thd->lex->sql_command) &&

@@ -39,12 +39,12 @@ namespace memdiag::ceiling {
 
 /** A statement that waits at the gate, or runs. */
 struct Running {
-  /** Of an event, only its own thread reads it: the session of an event ends
-  before its thread does, and no hook is between. */
+  /** Only the event's own thread reads it of an event: the session ends before
+  the thread does, and no hook is between. */
   THD *thd{nullptr};
-  /** All statements of an event of the event scheduler. */
+  /** It stands for an event of the event scheduler, with all statements. */
   bool of_event{false};
-  /** Of those in the list. */
+  /** State::list() sets it. */
   uint32_t session_id{0};
   sessions::Digest digest{};
   /** The ceiling remembers peaks by this hash, of a digest or of the name of an
@@ -144,7 +144,7 @@ struct State {
   std::optional<uint64_t> limits_us;
   uint64_t watched_us{0};
   uint64_t woken_us{0};
-  /** A round saw first that the server shuts down. */
+  /** The time of the round that saw first that the server shuts down. */
   std::optional<uint64_t> shutdown_us;
   /** A statement was told to end, and has not ended. */
   bool kills_due{false};
