@@ -70,6 +70,16 @@ inline int read_all(int file, size_t most, std::vector<std::byte> *bytes) {
   return 0;
 }
 
+/** Reads the file of that name as read_all() does. Links are not followed.
+@return 0 or an errno; ENOENT: there is no such file */
+inline int read_path(const std::string &path, size_t most,
+                     std::vector<std::byte> *bytes) {
+  // O_NONBLOCK: it might be a pipe.
+  const Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return file < 0 ? errno : read_all(file, most, bytes);
+}
+
 /** @return 0 or an errno */
 inline int write_at(int file, size_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {

@@ -22,7 +22,7 @@ using record_file::Descriptor;
 using record_file::fnv1a;
 using record_file::make_file;
 using record_file::publish;
-using record_file::read_all;
+using record_file::read_path;
 using record_file::write_at;
 
 /** The beginning of a file of this build. */
@@ -103,13 +103,9 @@ bool parse(std::span<const std::byte> file, Contents *contents) {
 
 std::string load(const std::string &path, Contents *contents) {
   *contents = {};
-  // O_NONBLOCK: it might be a pipe.
-  const Descriptor file(
-      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (file < 0 && errno == ENOENT) return "";
   std::vector<std::byte> bytes;
-  const int error =
-      file < 0 ? errno : read_all(file, file_bytes(max_capacity), &bytes);
+  const int error = read_path(path, file_bytes(max_capacity), &bytes);
+  if (error == ENOENT) return "";
   contents->error = error;
   if (error == EFBIG) return path + " is not a file of samples";
   if (error != 0) return path + " cannot be read: error " + reason(error);

@@ -1,7 +1,5 @@
 #include "plugin/memdiag/profile_file/file_reader.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -166,13 +164,11 @@ std::string load(const std::string &path, Contents *contents) {
 
 std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes,
                        int *error) {
-  // O_NONBLOCK: it might be a pipe.
-  const record_file::Descriptor file(
-      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  *error = file >= 0         ? record_file::read_all(file, file_bytes, bytes)
-           : errno != ENOENT ? errno
-                             : 0;
-  if (file < 0 && *error == 0) return "";
+  *error = record_file::read_path(path, file_bytes, bytes);
+  if (*error == ENOENT) {
+    *error = 0;
+    return "";
+  }
   if (*error == EFBIG) return path + " is not a file of profiles";
   if (*error != 0) {
     bytes->clear();
