@@ -205,6 +205,12 @@ bool may_end(const Running &statement) {
                                         !statement.changed_for_good.load()));
 }
 
+/** The caller is as above. An event ends itself; see Running::thd. */
+void kill_if_passed(Running *statement) {
+  if (!statement->of_event && statement->passed_gate.load())
+    (void)kill(statement);
+}
+
 /** @return false: no statement may be told to end */
 bool end_one(State *self, bool all_kept) {
   const uint64_t began_us = monotonic_us();
@@ -230,7 +236,7 @@ bool end_one(State *self, bool all_kept) {
       static_cast<uint64_t>(std::max<int64_t>(most->taker->wants_bytes(), 0));
   most->of_statements = self->running.count;
   most->taker->told_to_end.store(true, std::memory_order_release);
-  if (most->passed_gate.load() && !most->of_event) (void)kill(most);
+  kill_if_passed(most);
   self->kills_due = true;
   done.processlist_id = most->session_id;
   done.digest = most->digest;
@@ -247,9 +253,9 @@ void kill_again(State *self) {
   self->kills_due = false;
   for (Running *each = self->running.first; each != nullptr;
        each = each->next) {
-    if (!each->taker->told_to_end.load() || each->of_event) continue;
+    if (!each->taker->told_to_end.load()) continue;
     self->kills_due = true;
-    if (each->passed_gate.load() && !is_killed(*each)) (void)kill(each);
+    kill_if_passed(each);
   }
 }
 
