@@ -193,6 +193,14 @@ TEST(MeterListTest, ACeilingThatIsOffHasNoLevel) {
   EXPECT_EQ(of_ceiling("ended", all), 9);
 }
 
+/** Behind a target an alert is silent about a limit that is nearly reached. */
+TEST(MeterListTest, ACeilingThatWatchesKeepsNoTarget) {
+  Readings all = with_ceiling();
+  all.ceiling->acts = false;
+  EXPECT_EQ(of_ceiling("target", all), -1);
+  EXPECT_EQ(of_ceiling("left", all), 2);
+}
+
 TEST(MeterListTest, ZeroIsAMeasurement) {
   const Kept kept = measured("mysql.memdiag.pool.active", with_pools(0));
   EXPECT_EQ(kept.values.size(), pool_count);
