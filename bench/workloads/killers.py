@@ -137,6 +137,14 @@ def _regular_expressions(_number: int) -> Iterator[str]:
         yield f"SELECT LENGTH(REGEXP_REPLACE(REPEAT('abc def ', {4 * MIB}), 'x+', 'xyz'))"
 
 
+def _json_table(_number: int) -> Iterator[str]:
+    """The parser of JSON looks for no KILL, and takes twenty times the size of the text."""
+    item = '{"id": 1, "name": "' + 20 * "x" + '"}'
+    text = f"CONCAT('[', REPEAT('{item},', 299999), '{item}]')"
+    while True:
+        yield f"SELECT COUNT(*), SUM(id) FROM JSON_TABLE({text}, '$[*]' COLUMNS (id INT PATH '$.id')) AS t"
+
+
 def _xml(_number: int) -> Iterator[str]:
     while True:
         yield "SELECT LENGTH(UPDATEXML(CONCAT('<r>', REPEAT('<a>1</a>', 500000), '</r>'), '/r/a[1]', '<b/>'))"
@@ -251,6 +259,7 @@ KILLERS: dict[str, Killer] = {
         Killer("recursive_cte", _recursive_cte),
         Killer("in_lists", _in_lists),
         Killer("regular_expressions", _regular_expressions),
+        Killer("json_table", _json_table),
         Killer("xml", _xml),
         Killer("geometry", _geometry),
         Killer("phrases", _phrases),

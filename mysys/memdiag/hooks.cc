@@ -158,6 +158,8 @@ bool memdiag_gate_refuses(void *session, const unsigned char *digest) {
   return statement_gate::refuses(session, digest);
 }
 
+bool memdiag_statement_ends() { return memdiag::ceiling::ends_now(); }
+
 void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
   if (!block_events::any_is_on() && !profiling::is_on()) {
     (void)statement_gate::statement_ended();

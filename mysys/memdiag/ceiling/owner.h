@@ -82,6 +82,15 @@ struct Owner {
   it uses the block. So the block takes hardly any memory, and the thread does
   not wait */
   bool (*ends_at_once)(){nullptr};
+  /** The calling thread's transaction is rolled back, as a whole or in part.
+  That gives memory back, and InnoDB computes virtual columns meanwhile: without
+  the memory for a value, it would go on with a wrong one. Called from malloc().
+*/
+  bool (*rolls_back)(){nullptr};
+  /** The calling thread's statement was told to end, and takes a step that an
+  error breaks off. Called where it may allocate.
+  @return true: there is an error, and the statement ends */
+  bool (*breaks_off)(){nullptr};
   /** The calling thread's packet has waited as long as it may. As ends_at_once,
   for what passes no gate, and would be kept by its session.
   @return true: it raised the error */

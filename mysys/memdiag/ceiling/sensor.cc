@@ -344,6 +344,14 @@ Taker *begin_late(bool parses) {
   return &self->taker;
 }
 
+bool ends_now() {
+  Thread *const self = &thread;
+  if (!self->taker.told_to_end.load(std::memory_order_acquire) || self->busy)
+    return false;
+  const Busy busy(self);
+  return ask_owner(&Owner::breaks_off, false);
+}
+
 uint64_t waited_for_text_us() { return thread.text_waited_us; }
 
 int64_t end() {

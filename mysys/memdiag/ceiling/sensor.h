@@ -72,6 +72,10 @@ bool begin_small();
 /** It has begun already, and its growth so far counts.
 @param parses  its text may be parsed still */
 Taker *begin_late(bool parses);
+/** The calling thread takes a step that looks for no KILL, and can break it off
+with an error.
+@return true: its statement was told to end, and the error is raised */
+bool ends_now();
 /** How long the calling thread waited before it read the large packet of its
 statement. */
 uint64_t waited_for_text_us();

@@ -165,6 +165,7 @@ bool ends_at_once(const Thread *self) {
 }
 
 bool wait(Thread *self, int64_t bytes, May may) {
+  if (ask_owner(&Owner::rolls_back, false)) return true;
   if (may.refusal != Refusal::after_the_wait &&
       in_lane.load(std::memory_order_relaxed) == self && take_lane(self))
     return true;

@@ -1,8 +1,9 @@
 /*
   The functions that patched files of the SQL layer call when a connection's
-  thread begins, before a statement runs, and when a statement, a transaction or
-  a session has ended. They are weak, as in mysys/memdiag/upstream/hooks.h. The
-  session's own thread calls them. They keep no pointer that they get.
+  thread begins, before a statement runs, while it takes a step that looks for
+  no KILL, and when a statement, a transaction or a session has ended. They are
+  weak, as in mysys/memdiag/upstream/hooks.h. The session's own thread calls
+  them. They keep no pointer that they get.
 
   A digest is 32 bytes. All of them are 0 if Performance Schema computed none.
   The function that counts a statement sets its digest to 0. A command without a
@@ -32,6 +33,9 @@ extern "C" {
 @return true: the statement must not run, and an error was raised */
 [[gnu::weak]] bool memdiag_gate_refuses(void *session,
                                         const unsigned char *digest);
+/** The ceiling told the calling thread's statement to end. Its error is raised
+then. A load and a branch otherwise. */
+[[gnu::weak]] bool memdiag_statement_ends();
 /** A statement has ended. @param in_transaction  its transaction goes on */
 [[gnu::weak]] void memdiag_statement_ended(bool in_transaction,
                                            unsigned char *digest);
@@ -54,6 +58,9 @@ inline bool is_refused(void *session, const unsigned char *digest) {
   return &memdiag_has_gate != nullptr &&
          memdiag_has_gate.load(std::memory_order_relaxed) &&
          memdiag_gate_refuses(session, digest);
+}
+inline bool statement_ends() {
+  return memdiag_statement_ends != nullptr && memdiag_statement_ends();
 }
 inline void statement_ended(bool in_transaction, unsigned char *digest) {
   if (memdiag_statement_ended != nullptr)

@@ -24,6 +24,7 @@
 #include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "read0read.h"
+#include "sql/mysqld.h"
 #include "srv0shutdown.h"
 #include "srv0srv.h"
 #include "srv0start.h"
@@ -536,6 +537,15 @@ uint64_t lock_bytes(const void *thd) {
       thd_to_trx(static_cast<THD *>(const_cast<void *>(thd)));
   if (trx == nullptr || trx->lock.lock_heap == nullptr) return 0;
   return mem_heap_get_size(trx->lock.lock_heap);
+}
+
+bool rolls_back(const void *thd) {
+  if (!is_up()) return false;
+  // thd_to_trx() makes a session that has none.
+  const auto *const session = static_cast<const innodb_session_t *>(
+      *thd_ha_data(static_cast<const THD *>(thd), innodb_hton));
+  return session != nullptr && session->m_trx != nullptr &&
+         session->m_trx->lock.que_state == TRX_QUE_ROLLING_BACK;
 }
 
 // A new object, and not none: InnoDB's shutdown uses it.

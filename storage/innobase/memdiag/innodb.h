@@ -95,6 +95,10 @@ std::optional<uint64_t> buffer_pool_unit_bytes();
 session's own thread. @param thd  a THD */
 uint64_t lock_bytes(const void *thd);
 
+/** A transaction of the session is rolled back, as a whole or in part. Called
+by the session's own thread. Allocates nothing. @param thd  a THD */
+bool rolls_back(const void *thd);
+
 /** InnoDB keeps the pages that recovery read from the doublewrite files, 16 KB
 of each of a thousand, until it shuts down, and looks at them in recovery alone.
 Called once, by the thread that starts the server, when InnoDB is up. */

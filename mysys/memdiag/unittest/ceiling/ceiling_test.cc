@@ -671,6 +671,44 @@ TEST_F(Ceiling, an_executed_statement_that_is_to_end_gets_no_block_that_stays) {
   EXPECT_EQ(mb, tokens.taken_bytes());
 }
 
+/** InnoDB computes virtual columns while it rolls back, and would take a block
+that it does not get for another value. */
+TEST_F(Ceiling, a_rollback_is_refused_nothing_and_does_not_wait) {
+  static bool rolls_back;
+  rolls_back = true;
+  static constexpr Owner owner{.is_executing = [] { return true; },
+                               .rolls_back = [] { return rolls_back; }};
+  Taker *const taker = begin_statement(&owner);
+  let_threads_ask(true);
+  make_red();
+  taker->told_to_end = true;
+  const uint64_t waits = counters.waits;
+  EXPECT_TRUE(on_ask(Pool::session, mb));
+  EXPECT_TRUE(on_ask(Pool::session, 100 * mb));
+  EXPECT_EQ(waits, counters.waits);
+  rolls_back = false;
+  EXPECT_FALSE(on_ask(Pool::session, mb));
+}
+
+/** The parser of JSON looks for no KILL. */
+TEST_F(Ceiling, a_step_ends_once_its_statement_was_told_to_end) {
+  static unsigned asked;
+  asked = 0;
+  static constexpr Owner owner{.breaks_off = [] { return ++asked != 0; }};
+  Taker *const taker = begin_statement(&owner);
+  EXPECT_FALSE(ends_now());
+  taker->told_to_end = true;
+  {
+    const No_wait no_wait;
+    EXPECT_FALSE(ends_now());
+  }
+  EXPECT_EQ(0u, asked);
+  EXPECT_TRUE(ends_now());
+  end();
+  EXPECT_FALSE(ends_now());
+  EXPECT_EQ(1u, asked);
+}
+
 TEST_F(Ceiling, the_packet_behind_a_statement_that_ended_is_not_refused) {
   static unsigned errors;
   errors = 0;
@@ -1332,6 +1370,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
                                .keeps_value = [] { return one_of(4) == 0; },
                                .is_executing = maybe,
                                .ends_at_once = maybe,
+                               .rolls_back = [] { return one_of(8) == 0; },
                                .gives_up = maybe};
   EXPECT_EQ(0, switch_on(&owner));
   let_threads_wait(true);

@@ -15,6 +15,7 @@
 #include "sql/protocol_classic.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
+#include "storage/innobase/memdiag/innodb.h"
 
 namespace memdiag::ceiling {
 namespace {
@@ -194,6 +195,21 @@ bool ends_at_once() {
     return false;
   }
   if (running.passed_gate.load() || !parser_sees_errors(thd)) return false;
+  raise_end_once(thd);
+  return thd->is_error();
+}
+
+bool rolls_back() {
+  const THD *const thd = current_thd;
+  return thd != nullptr && innodb::rolls_back(thd);
+}
+
+bool breaks_off() {
+  THD *const thd = current_thd;
+  if (!is_executing() || rolls_back() || thd->is_error()) return false;
+  Running &running = own().running;
+  // The giver does not: see Running::thd.
+  if (running.of_event && !(event_may_end(thd) && kill(&running))) return false;
   raise_end_once(thd);
   return thd->is_error();
 }

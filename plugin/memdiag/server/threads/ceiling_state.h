@@ -228,6 +228,8 @@ bool keeps_value();
 bool is_executing();
 bool is_before_parser();
 bool ends_at_once();
+bool rolls_back();
+bool breaks_off();
 bool gives_up();
 void refused();
 void went_on(uint64_t waited_us, int64_t left_before_bytes);
