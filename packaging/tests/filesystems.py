@@ -31,6 +31,7 @@ FILE_SYSTEMS = {
     "btrfs": (["mkfs.btrfs", "-q", "-f"], True),
 }
 IMAGE_MB = 640
+COPY_MB = 16  # what is free when the black box is copied
 OPTIONS = [
     "--memdiag-history-interval-ms=20",
     "--memdiag-history-samples=500",
@@ -128,7 +129,9 @@ def full_disk(report: Checks, kind: str, ours: Build, folder: Path, reflinks: bo
         file = server.data / BLACK_BOX
         wait_for_samples(server, 10)
         if reflinks:
-            # A write to a block that the copy shares needs a new block.
+            # A write to a block that the copy shares needs a new block. The copy comes late: the server writes all
+            # records anew in ten seconds, and then shares no block with it.
+            fill(server, folder, COPY_MB << 20)
             _run(["cp", "--reflink=always", str(file), str(folder / "copy")])
         filler = fill(server, folder)
         report.check(f"{kind}: the disk is full", free_bytes(folder) < 1 << 20, free_bytes(folder))
@@ -300,14 +303,14 @@ def survives_kill(report: Checks, when: str, server: Server) -> None:
     report.check(f"{when}: killed, and its last samples are there", int(found or 0) > 0, found)
 
 
-def fill(server: Server, folder: Path) -> Path:
-    """Fills the disk with one file, down to the last block. InnoDB ends a server that cannot write a page. So fill() first
-    waits until no page is dirty."""
+def fill(server: Server, folder: Path, leave: int = 0) -> Path:
+    """Fills the disk with one file, down to the last block or to `leave` bytes. InnoDB ends a server that cannot write a
+    page. So fill() first waits until no page is dirty."""
     wait_until(server, lambda: dirty_pages(server) == 0)
     filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file:
+    with filler.open("ab", buffering=0) as file:
         size = 1 << 20
-        while size >= 4096:
+        while size >= 4096 and (not leave or free_bytes(folder) > leave):
             try:
                 # Random bytes, because a file system may compress.
                 file.write(os.urandom(size))
