@@ -12,10 +12,10 @@ from harness.common import ROOT
 
 Piece = tuple[str, ...]
 
-# In capitals, as documents write them. Statements that end the server or its replication are left out.
+# In capitals, as documents write them. Statements that end the server, or begin or end its replication, are left out.
 _WORDS = (
     "ALTER|ANALYZE|CALL|CHANGE|CHECK|CHECKSUM|CREATE|DEALLOCATE|DELETE|DO|DROP|EXPLAIN|FLUSH|GRANT|INSERT|INSTALL|KILL"
-    "|LOAD|OPTIMIZE|PREPARE|PURGE|RENAME|REPAIR|REPLACE|RESET|REVOKE|SELECT|SET|SHOW|START|TABLE|TRUNCATE"
+    "|LOAD|OPTIMIZE|PREPARE|PURGE|RENAME|REPAIR|REPLACE|RESET|REVOKE|SELECT|SET|SHOW|START TRANSACTION|TABLE|TRUNCATE"
     "|UNINSTALL|UPDATE|USE|WITH"
 )
 _STATEMENT = re.compile(rf"({_WORDS})\b(?!\.)")

@@ -846,8 +846,10 @@ class Documents(unittest.TestCase):
         text = "```sql\nSELECT 1;\n-- an hour later\nSELECT 2;  -- note\n```\n"
         self.assertEqual(self.found(text), [("SELECT 1", "SELECT 2")])
 
-    def test_what_ends_a_server_or_its_replication_is_not_run(self):
-        self.assertEqual(self.found("`SHUTDOWN`, `RESTART`, `STOP REPLICA`"), [])
+    def test_what_ends_a_server_or_begins_or_ends_its_replication_is_not_run(self):
+        for text in ("SHUTDOWN", "RESTART", "STOP REPLICA", "START REPLICA", "START GROUP_REPLICATION"):
+            self.assertEqual(self.found(f"`{text}`"), [], text)
+        self.assertEqual(self.found("`START TRANSACTION`"), [("START TRANSACTION",)])
 
     def test_our_documents_have_some(self):
         every = [piece for path in documents.documents() for piece in self.found(path.read_text())]
