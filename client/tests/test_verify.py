@@ -92,6 +92,49 @@ class Verify(Scratch):
         self.assertEqual(self.verify()[0], 0)
         self.assertEqual(self.verify(trusted)[0], 3)
 
+    def test_an_extra_file_of_a_package_whose_sums_were_not_given(self):
+        """The server's package and the client's have plugins in one folder."""
+        self.write("usr/lib/mysql/plugin/client.so", b"")
+        self.write("usr/lib/mysql/plugin/evil.so", b"")
+        sums = f"{hashlib.sha256(b'').hexdigest()}  usr/lib/mysql/plugin/client.so\n"
+        self.write("var/lib/dpkg/info/mysql-memdiag-client.sha256sums", sums.encode())
+        trusted = self.root / "trusted"
+        trusted.write_text(self.sums)
+        status, words = self.verify(trusted)
+        self.assertEqual(status, 3)
+        self.assertEqual(
+            words.splitlines()[:2],
+            [
+                "extra          /usr/lib/mysql/plugin/client.so (of mysql-memdiag-client, says dpkg: give its sums, too)",
+                "extra          /usr/lib/mysql/plugin/evil.so",
+            ],
+        )
+
+    def test_what_dpkg_was_told_to_leave_out(self):
+        """Images of containers have no documentation. dpkg's last rule that fits counts."""
+        self.write("etc/dpkg/dpkg.cfg", b"log /var/log/dpkg.log\n")
+        self.write(
+            "etc/dpkg/dpkg.cfg.d/docker",
+            b"# slim\npath-exclude=/usr/share/doc/*\npath-exclude /usr/lib/mysql/x*\n  path-include = /usr/share/doc/*/LICENSE\n",
+        )
+        self.write("usr/share/doc/mysql-memdiag-server/LICENSE", b"GPL")
+        more = hashlib.sha256(b"GPL").hexdigest()
+        self.write(
+            "var/lib/dpkg/info/mysql-memdiag-server.sha256sums",
+            f"{self.sums}{more}  usr/share/doc/mysql-memdiag-server/LICENSE\n".encode(),
+        )
+        (self.root / "usr/share/doc/mysql-memdiag-server/copyright").unlink()
+        status, words = self.verify()
+        self.assertEqual(status, 0, words)
+        self.assertEqual(
+            words,
+            "4 files as packaged, 0 differ, 0 missing, 0 extra; 0 changed in /etc; dpkg was told to leave out 1\n",
+        )
+        (self.root / "usr/share/doc/mysql-memdiag-server/LICENSE").unlink()
+        status, words = self.verify()
+        self.assertEqual(status, 3)
+        self.assertIn("missing        /usr/share/doc/mysql-memdiag-server/LICENSE\n", words)
+
     def test_what_is_no_sums(self):
         other = self.root / "other"
         for text in ("", "no sums\n", f"{'0' * 64}  ../../etc/passwd\n", f"{'0' * 64}  /etc/passwd\n"):

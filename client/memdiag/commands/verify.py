@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from memdiag.files import read_text
@@ -16,6 +18,9 @@ from memdiag.problem import Problem
 # dpkg keeps what packaging/deb/rules has put beside the package's control file.
 SUMS = "var/lib/dpkg/info"
 PACKAGES = "mysql-memdiag-*.sha256sums"
+# dpkg reads its folder of settings first. Of the rules that fit a path, the last one counts.
+_SETTINGS = ("etc/dpkg/dpkg.cfg.d/*", "etc/dpkg/dpkg.cfg")
+_RULE = re.compile(r"^[ \t]*path-(exclude|include)[ \t]*[= \t][ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
 # The server and its unit take files from these folders. They do not ask who put them there.
 _OWN_FOLDER = re.compile(r"(usr/(?:lib/mysql|share/mysql(?:-[0-9][^/]*|-memdiag)?|libexec/mysql-memdiag))/")
 DIFFERS = 3
@@ -26,6 +31,7 @@ class Outcome:
     same: int = 0
     differ: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    left_out: int = 0  # missing, because dpkg was told not to unpack them
     extra: list[str] = field(default_factory=list)
     configuration: list[str] = field(default_factory=list)  # changed or removed: an administrator may
     unreadable: list[str] = field(default_factory=list)
@@ -44,7 +50,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    manifests = options.sums or sorted((options.root / SUMS).glob(PACKAGES))
+    installed = sorted((options.root / SUMS).glob(PACKAGES))
+    manifests = options.sums or installed
     if not manifests:
         raise Problem(
             f"{options.root / SUMS} has no sums of this server's packages: it is not installed from DEB packages, or"
@@ -54,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     for path in manifests:
         wanted |= sums_of(read_text(path), str(path))
     outcome = compared(options.root, wanted)
-    print(printable("\n".join(lines(outcome))))
+    print(printable("\n".join(lines(outcome, owners(installed) if options.sums else {}))))
     if outcome.unreadable:
         raise Problem(
             f"{len(outcome.unreadable)} files cannot be read by this user, so nothing is proven; run it as root"
@@ -75,13 +82,38 @@ def sums_of(text: str, name: str) -> dict[str, str]:
     return found
 
 
+def owners(manifests: Iterable[Path]) -> dict[str, str]:
+    """{path: package} as dpkg has it; who changed the server may have changed it. Files that are no sums have none."""
+    found: dict[str, str] = {}
+    for path in manifests:
+        with contextlib.suppress(Problem):
+            found |= dict.fromkeys(sums_of(read_text(path), str(path)), path.stem)
+    return found
+
+
+def left_out(root: Path) -> Callable[[str], bool]:
+    """Tells whether dpkg was told not to unpack a path, as images of containers do with documentation."""
+    files = [path for pattern in _SETTINGS for path in sorted(root.glob(pattern)) if path.is_file()]
+    rules = [rule for path in files for rule in _RULE.findall(read_text(path))]
+
+    def is_left_out(name: str) -> bool:
+        fitting = [kind for kind, pattern in rules if fnmatchcase(f"/{name}", pattern)]
+        return fitting[-1:] == ["exclude"]
+
+    return is_left_out
+
+
 def compared(root: Path, wanted: dict[str, str]) -> Outcome:
     outcome = Outcome()
+    is_left_out = left_out(root)
     for name, sum_ in sorted(wanted.items()):
         try:
             is_same = sha256(root / name) == sum_
         except FileNotFoundError:
-            (outcome.configuration if name.startswith("etc/") else outcome.missing).append(name)
+            if is_left_out(name):
+                outcome.left_out += 1
+            else:
+                (outcome.configuration if name.startswith("etc/") else outcome.missing).append(name)
         except OSError:
             outcome.unreadable.append(name)
         else:
@@ -113,9 +145,14 @@ def files_below(root: Path, folders: Iterable[str]) -> Iterable[str]:
                 yield str(path.relative_to(root))
 
 
-def lines(outcome: Outcome) -> list[str]:
+def lines(outcome: Outcome, packages: dict[str, str]) -> list[str]:
+    """`packages`: by path, those whose sums may have been forgotten."""
+
+    def remark(name: str) -> str:
+        return f" (of {packages[name]}, says dpkg: give its sums, too)" if name in packages else ""
+
     result = [
-        f"{word:14} /{name}"
+        f"{word:14} /{name}{remark(name) if word == 'extra' else ''}"
         for word, names in (
             ("differs", outcome.differ),
             ("missing", outcome.missing),
@@ -126,4 +163,7 @@ def lines(outcome: Outcome) -> list[str]:
         for name in names
     ]
     counts = f"{outcome.same} files as packaged, {len(outcome.differ)} differ, {len(outcome.missing)} missing,"
-    return [*result, f"{counts} {len(outcome.extra)} extra; {len(outcome.configuration)} changed in /etc"]
+    counts += f" {len(outcome.extra)} extra; {len(outcome.configuration)} changed in /etc"
+    if outcome.left_out:
+        counts += f"; dpkg was told to leave out {outcome.left_out}"
+    return [*result, counts]
