@@ -4,6 +4,7 @@ import contextlib
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Iterator, Mapping
@@ -12,13 +13,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from harness.checks import Checks, Failed
-from harness.common import cache_dir, say
+from harness.common import ROOT, cache_dir, say
 from harness.programs import captured
 from harness.sql import SqlError
 from tests import content, machine
 from tests.installed import Installed, Outage, main_job, memdiag_tables
 from tests.machine import Machine
-from tools.build.sources import PrivateApt
+from tools.build.sources import PrivateApt, sha256_file
 
 OUTAGE_SECONDS = 30
 SIZE_RATIO = 1.1
@@ -423,7 +424,7 @@ CHANGED = ("etc/mysql/mysql-memdiag.cnf",) + tuple(
 
 
 def newer(run: Run, folder: Path) -> Path:
-    """The same package with a higher version and other settings."""
+    """The same packages with a higher version and other settings, and the sums of these."""
     machine.remove(folder)
     folder.mkdir()
     for name in OURS:
@@ -435,6 +436,9 @@ def newer(run: Run, folder: Path) -> Path:
         for path in CHANGED if name == OURS[0] else ():
             with open(tree / path, "a") as file:
                 file.write("# newer\n")
+        sums = tree / "DEBIAN/sha256sums"
+        paths = [line.split("  ", 1)[1] for line in sums.read_text().splitlines()]
+        sums.write_text("".join(f"{sha256_file(tree / path)}  {path}\n" for path in paths))
         subprocess.run(
             ["dpkg-deb", "-Znone", "-b", tree, folder / f"{name}_{old}.1_amd64.deb"],
             check=True,
@@ -472,6 +476,68 @@ def upgrade(run: Run) -> None:
         with report.checking("removed, it takes along what the older one had made"):
             box.apt("remove mysql-memdiag-server")
             box.run("test ! -e /etc/logrotate.d/mysql-server")
+
+
+# --- memdiag verify --------------------------------------------------------------------
+
+
+def verify(run: Run) -> None:
+    """The client's own package, beside the server's: `memdiag verify` names each change of what is installed."""
+    report = run.report
+    clients = run.work / "client-package"
+    done = captured([sys.executable, ROOT / "packaging/build-client", "--out", clients])
+    if done.returncode:
+        raise Failed(done.stderr)
+    higher = newer(run, run.work / "newer")
+    with run.bookworm() as box:
+        (package,) = clients.glob("memdiag_*.deb")
+        shutil.copy(package, box.path("/root"))
+        box.apt(f"{INSTALL} /root/memdiag_*.deb")
+        Installed(box)
+
+        def says(what: str, status: int, words: str, arguments: str = "", user: str = "root") -> None:
+            command = f"su -s /bin/sh -c 'memdiag verify {arguments}' {user}"
+            said = box.run(f"{command} && echo STATUS 0 || echo STATUS $?").splitlines()
+            good = said[-1] == f"STATUS {status}" and any(words in line for line in said)
+            report.check(f"verify, {what}", good, "; ".join(said[-4:]))
+
+        says("as packaged", 0, " 0 differ, 0 missing, 0 extra; 0 changed in /etc")
+        says("by any user", 0, " 0 differ, 0 missing, 0 extra; 0 changed in /etc", user="nobody")
+        mysqld, clone = "/usr/sbin/mysqld", "/usr/lib/mysql/plugin/mysql_clone.so"
+        # A running program cannot be written; its size and date stay.
+        box.run(
+            f"cp -a {mysqld} /root; cp -a {mysqld} /root/changed; at=$(($(stat -c %s {mysqld}) / 2))\n"
+            "byte=$(od -An -tu1 -j $at -N 1 /root/changed)\n"
+            'printf "\\\\$(printf %o $((byte ^ 1)))" | dd of=/root/changed bs=1 seek=$at conv=notrunc status=none\n'
+            f"touch -r {mysqld} /root/changed; mv /root/changed {mysqld}"
+        )
+        says("one bit of mysqld changed", 3, f"differs        {mysqld}")
+        box.run(f"mv /root/mysqld {mysqld}; mv {clone} /root")
+        says("a plugin missing", 3, f"missing        {clone}")
+        box.run(f"mv /root/mysql_clone.so {clone}; echo >{clone}.so")
+        says("a plugin too many", 3, f"extra          {clone}.so")
+        box.run(f"rm {clone}.so; echo '# mine' >>/etc/mysql/mysql-memdiag.cnf")
+        says("settings changed", 0, "configuration  /etc/mysql/mysql-memdiag.cnf")
+        for name, folder in (("trusted", run.packages), ("other", higher)):
+            (box.path("/root") / name).write_text("".join(sums_of(folder, package) for package in OURS))
+        box.run("chmod 755 /root")
+        says("the sums of the same packages", 0, " 0 differ, 0 missing, 0 extra", "/root/trusted", "nobody")
+        says("those of another version", 3, f"differs        /{CHANGED[-1]}", "/root/other")
+        (box.path("/root") / "half").write_text(sums_of(run.packages, OURS[0]))
+        says("those of the server alone", 3, "mysql_native_password.so (of mysql-memdiag-client, ", "/root/half")
+        box.run("mv /var/lib/dpkg/info /var/lib/dpkg/away")
+        says("without dpkg's lists", 1, "has no sums of this server's packages")
+        says("and with sums of one's own", 0, " 0 differ, 0 missing, 0 extra", "/root/trusted")
+        box.run("mv /var/lib/dpkg/away /var/lib/dpkg/info")
+        box.apt("remove mysql-memdiag-server mysql-memdiag-client")
+        says("once removed", 1, "has no sums of this server's packages")
+
+
+def sums_of(folder: Path, name: str) -> str:
+    """By the command of docs/client.md."""
+    (package,) = folder.glob(f"{name}_*.deb")
+    done = subprocess.run(["dpkg-deb", "-I", package, "sha256sums"], capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 # --- what it refuses -----------------------------------------------------------------
