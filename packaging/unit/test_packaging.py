@@ -252,9 +252,21 @@ class Preflight(Case):
     def test_what_the_server_takes(self):
         self.assertEqual(self.refusal("1"), "")  # no data yet
         (self.data / "mysql").mkdir(parents=True)
-        for versions in (("8.4.6",), ("8.4.6", "9.7.9-memdiag")):
+        for versions in (("9.7.1",), ("8.4.6", "9.7.9-memdiag")):
             self.history(*versions)
             self.assertEqual(self.refusal("1"), "")
+
+    def test_data_for_which_there_is_no_way_back(self):
+        (self.data / "mysql").mkdir(parents=True)
+        for versions in (("8.4.8-0ubuntu1",), ("8.4.6", "9.6.0")):
+            self.history(*versions)
+            done = captured(["sh", PREFLIGHT, self.data, "1"])
+            self.assertEqual(0, done.returncode)
+            series = ".".join(versions[-1].split(".")[:2])
+            self.assertIn(f"{self.data} is of MySQL {series}. The first start makes it 9.7's", done.stderr)
+            self.assertIn(f"no server of {series} reads it then", done.stderr)
+        self.history("8.4.8")
+        self.assertIn("no disk", self.refusal("999999999", certain=False))
 
     @unittest.skipIf(os.geteuid(), "only root can run it as another user")
     def test_a_user_who_may_not_look(self):
