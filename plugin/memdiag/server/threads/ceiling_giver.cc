@@ -378,10 +378,14 @@ bool take_step(State *self, uint64_t now_us) {
     case Step::give_back_missing:
       bytes = balloon::give_back_missing();
       break;
-    case Step::shrink_caches:
+    case Step::shrink_caches: {
       bytes = innodb::write_full_text_caches(worth_writing_bytes).value_or(0);
+      const uint64_t before = pools::counters(Pool::table_cache).live_bytes;
       tdc_flush_unused_tables();
+      const uint64_t after = pools::counters(Pool::table_cache).live_bytes;
+      if (after < before) bytes += before - after;
       break;
+    }
     case Step::none:
     case Step::end_statement:
       break;
