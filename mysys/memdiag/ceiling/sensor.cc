@@ -134,6 +134,7 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   const bool in_pool = std::exchange(self->in_pool, false);
   grown -= std::exchange(self->asked_bytes, 0);
   if (grown <= 0) {
+    self->malloc_bytes = std::max<int64_t>(self->malloc_bytes + grown, 0);
     if (!account.has_much_left()) {
       account.churn(static_cast<int64_t>(came));
       look();
@@ -153,8 +154,18 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
                          self->coming_bytes == 0;
   const bool may = may_wait_in_event(self, of_malloc, in_pool);
   // The thread is in no pool: a pool asks before it allocates so much.
-  if (of_malloc && may_wait.load(std::memory_order_relaxed))
-    wait_for_lane(self, grown);
+  if (may_wait.load(std::memory_order_relaxed)) {
+    if (of_malloc)
+      wait_for_lane(self, grown, grown);
+    else if (since_base > account.marks().reserve_bytes &&
+             needs_lane(since_base)) {
+      // At green no pool is asked, and it is not known who took the bytes.
+      if (!may)
+        let_threads_ask(true);
+      else if ((self->malloc_bytes += grown) > account.marks().reserve_bytes)
+        wait_for_lane(self, self->malloc_bytes, grown);
+    }
+  }
   if (account.level() != Level::red || since_base < waiting_bytes()) return;
   if (may)
     (void)wait(self, grown, {});
@@ -313,7 +324,7 @@ Taker *begin(int64_t expected_bytes) {
   self->no_base =
       self->generation != generation.load(std::memory_order_relaxed);
   self->base_bytes = self->net_bytes;
-  self->peak_bytes = 0;
+  self->peak_bytes = self->malloc_bytes = 0;
   self->owes = false;
   self->told_large = false;
   self->taker.grown_bytes.store(0, std::memory_order_relaxed);

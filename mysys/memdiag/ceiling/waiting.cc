@@ -113,16 +113,6 @@ uint64_t longest_lane_us() {
              : longest_ask_us;
 }
 
-/** There is no plenty for more blocks of this size, each perhaps twice as large
-as the one before.
-@param bytes  are promised */
-bool needs_lane(int64_t bytes) {
-  const Level level = account.level();
-  return level > Level::green ||
-         (level == Level::green &&
-          account.left_bytes() < account.marks().plenty_bytes + 4 * bytes);
-}
-
 int64_t expected_of_text(int64_t bytes) {
   return std::min(bytes / 16 * taken_per_text.load(std::memory_order_relaxed),
                   account.marks().target_bytes);
@@ -143,6 +133,13 @@ bool has_room_for_text(int64_t bytes, uint64_t waited_us) {
 void read_if_due() {
   const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
   if (account.is_due(now_us)) (void)account.read(now_us);
+}
+
+bool needs_lane(int64_t bytes) {
+  const Level level = account.level();
+  return level > Level::green ||
+         (level == Level::green &&
+          account.left_bytes() < account.marks().plenty_bytes + 4 * bytes);
 }
 
 void tell_large(Thread *self) {
@@ -208,9 +205,9 @@ bool wait(Thread *self, int64_t bytes, May may) {
   return last != Answer::refuse;
 }
 
-void wait_for_lane(Thread *self, int64_t bytes) {
+void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
-  while (needs_lane(bytes) && !take_lane(self) && !waits_are_over(self) &&
+  while (needs_lane(block_bytes) && !take_lane(self) && !waits_are_over(self) &&
          clock_us(CLOCK_MONOTONIC) - began_us < longest_lane_us()) {
     tell_large(self);
     waits(self, 0, true);

@@ -40,12 +40,19 @@ bool ends_at_once(const Thread *self);
 @return false: the block is refused */
 bool wait(Thread *self, int64_t bytes, May may);
 
+/** There is not plenty for more blocks of this size, each perhaps twice as
+large as the one before. */
+bool needs_lane(int64_t bytes);
+
 /** A large block of malloc() cannot be refused, and the next one of the
-statement may be larger. So while there is not plenty for such blocks, one after
-the other of such statements comes to its end. To wait at red alone would be too
-late: each of a crowd would keep what another one needs.
+statement may be larger. Nor can small ones: a statement that has taken more of
+them than the reserve may take several times as much, and look for no KILL
+meanwhile. So while there is not plenty for that, one after the other of such
+statements comes to its end. To wait at red alone would be too late: each of a
+crowd would keep what another one needs.
+@param block_bytes  the block, or what it took of small ones
 @param bytes  are promised */
-void wait_for_lane(Thread *self, int64_t bytes);
+void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes);
 /** The thread took memory: if it has the lane, it keeps it. */
 void keep_lane(const Thread *self);
 /** The statement has ended. */

@@ -1283,6 +1283,64 @@ TEST_F(Ceiling, at_green_a_very_large_block_of_malloc_waits_for_the_lane) {
   let_threads_wait(false);
 }
 
+/** Such as the nodes of JSON documents. What the statement took, it may take
+four times more. */
+TEST_F(Ceiling, many_small_blocks_of_malloc_wait_for_the_lane) {
+  constexpr int64_t much = 60 * mb;
+  const auto grow = [](int64_t bytes, std::atomic<int> *parts) {
+    begin(0);
+    on_event(true, 0, 0);
+    for (int64_t taken = mb / 2; taken <= bytes; taken += mb / 2) {
+      kernel_bytes += mb / 2;
+      on_event(true, static_cast<uint64_t>(taken), 0);
+      ++*parts;
+    }
+  };
+  begin_statement();
+  kernel_bytes = 780 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  std::atomic<int> own{0};
+  grow(70 * mb, &own);
+  ASSERT_EQ(Level::green, account.level());
+  std::atomic<int> parts{0};
+  std::thread other([&grow, &parts] {
+    grow(much, &parts);
+    (void)end();
+  });
+  while (parts < 2 * 30) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_LT(parts, 2 * much / mb);
+  const int before = parts;
+  rounds.end_one();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(before, parts);
+  end();
+  rounds.end_one();
+  other.join();
+  EXPECT_EQ(2 * much / mb, parts);
+  let_threads_ask(false);
+  let_threads_wait(false);
+}
+
+/** Blocks of pools can be waited for where they are asked for. */
+TEST_F(Ceiling, many_blocks_of_pools_do_not_wait_for_the_lane) {
+  begin_statement();
+  take_lane();
+  std::thread other([] {
+    begin(0);
+    on_event(true, 0, 0);
+    for (uint64_t taken = mb / 2; taken <= 60 * mb; taken += mb / 2) {
+      EXPECT_TRUE(on_ask(Pool::innodb, 100));
+      on_event(true, taken, 0);
+    }
+    (void)end();
+  });
+  other.join();
+  end();
+  let_threads_ask(false);
+  let_threads_wait(false);
+}
+
 TEST_F(Ceiling, one_that_nobody_waits_for_waits_longer_for_the_lane) {
   static std::atomic<bool> nobody_waits;
   nobody_waits = true;
