@@ -1,5 +1,5 @@
 // Settings that a user may want to change. Sizes are those of the server's own advice
-// (plugin/memdiag/advice/advisor.cc), so that an alert and MEMDIAG_ADVICE agree.
+// (plugin/memdiag/advice), so that an alert and MEMDIAG_ADVICE agree.
 {
   _config+:: {
     // Further labels of the series that the rules read, such as 'cluster="a"'. The names of the

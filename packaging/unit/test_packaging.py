@@ -819,7 +819,7 @@ class Units(unittest.TestCase):
             COMMON / "mysql.service": r"#OOMScoreAdjust=(.*)",
             COMMON / "mysql@.service": r"#OOMScoreAdjust=(.*)",
             ROOT / "docs/packages.md": r"^OOMScoreAdjust=(.*)",
-            ROOT / "plugin/memdiag/advice/advisor.cc": r"OOMScoreAdjust=(-\d+)",
+            ROOT / "plugin/memdiag/advice/host_rules.cc": r"OOMScoreAdjust=(-\d+)",
         }
         found = [re.findall(pattern, path.read_text(), re.MULTILINE) for path, pattern in places.items()]
         self.assertEqual(found, [["-600"]] * len(places))

@@ -1,6 +1,6 @@
 /*
   Makes the advisor's situation from the figures of the collectors, and a row of
-  MEMDIAG_HOST. Pure functions; units as in advisor.h.
+  MEMDIAG_HOST. Pure functions; units as in finding.h.
 */
 
 #ifndef MEMDIAG_SITUATION_H
@@ -13,7 +13,7 @@
 
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/routes/routes.h"
-#include "plugin/memdiag/advice/advisor.h"
+#include "plugin/memdiag/advice/finding.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/budget/budget.h"
 #include "plugin/memdiag/history/black_box.h"

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "mysys/memdiag/pools/pools.h"
-#include "plugin/memdiag/advice/advisor.h"
+#include "plugin/memdiag/advice/finding.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/history/black_box.h"

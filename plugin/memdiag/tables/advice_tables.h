@@ -7,7 +7,7 @@
 
 #include <array>
 
-#include "plugin/memdiag/advice/advisor.h"
+#include "plugin/memdiag/advice/finding.h"
 #include "plugin/memdiag/advice/summary.h"
 #include "plugin/memdiag/budget/budget.h"
 #include "plugin/memdiag/host/host.h"

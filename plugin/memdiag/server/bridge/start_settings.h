@@ -11,7 +11,7 @@
 
 #include <optional>
 
-#include "plugin/memdiag/advice/advisor.h"
+#include "plugin/memdiag/advice/finding.h"
 #include "plugin/memdiag/base/reading.h"
 
 namespace memdiag::start_settings {

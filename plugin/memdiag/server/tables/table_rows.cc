@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mysys/memdiag/base/clock.h"
+#include "plugin/memdiag/advice/advisor.h"
 #include "plugin/memdiag/advice/situation.h"
 #include "plugin/memdiag/advice/summary.h"
 #include "plugin/memdiag/base/reason.h"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/memdiag/advice/advisor.h"
 #include "plugin/memdiag/advice/holder_list.h"
 #include "plugin/memdiag/advice/situation.h"
 #include "plugin/memdiag/unittest/logged_statements.h"

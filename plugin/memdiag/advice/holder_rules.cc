@@ -1,0 +1,289 @@
+#include "plugin/memdiag/advice/rules.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "plugin/memdiag/advice/holder_list.h"
+#include "plugin/memdiag/base/text.h"
+
+namespace memdiag::advisor {
+namespace {
+
+constexpr unsigned large_percent = 10;
+/** Fewer sessions are no pool of connections, and each has its own cause. */
+constexpr uint64_t many_sessions = 20;
+/** Together, open tables, their triggers and their definitions have no more on
+a small server that works well. */
+constexpr unsigned usual_percent_of_tables = 25;
+
+class Holder_rules : Rules {
+ public:
+  using Rules::Rules;
+
+  void judge_holders() {
+    for (const Holding &holding : m_now.holdings) judge_holder(holding);
+    judge_tables();
+    name_what_grows();
+    judge_row_locks();
+    judge_largest_session();
+    judge_idle_sessions();
+  }
+
+ private:
+  void judge_holder(const Holding &holding) {
+    const Holder &holder = *holding.holder;
+    const auto statement = statement_that_helps(holder);
+    std::string remedy = holder.remedy;
+    if (closes_tables(holder)) remedy += words_of_flush(statement.has_value());
+    Finding *const found = judge_share(
+        rule_of(holder), holding.pool ? spec_of(*holding.pool).name : "server",
+        std::string(holder.name) + ' ' + holder.verb,
+        Amount{holding.bytes, holding.allocated_bytes}, holder.usual_percent,
+        std::move(remedy));
+    if (found == nullptr) return;
+    found->holder = holder.name;
+    found->statement = statement;
+    found->evidence += std::string(": ") + holder.what;
+    if (&holder == find_holder("uncounted memory") &&
+        !m_now.sessions_are_counted)
+      found->evidence +=
+          "; without Performance Schema also JSON documents and other blocks "
+          "of the server";
+    if (!holding.owner) return;
+    name_owner(*holding.owner, found);
+    // The session frees the rows when its statement ends.
+    if (&holder == find_holder("rows with large values") &&
+        !found->owner->reads_this)
+      found->statement = end_query(holding.owner->processlist_id);
+  }
+
+  std::string words_of_flush(bool is_offered) const {
+    if (is_offered) return std::string("; ") + flush_waits;
+    return m_now.table_keepers != 0 ? "; " + words_of_table_keepers() : "";
+  }
+
+  bool is_found(const Holder &holder) const {
+    return std::any_of(m_found.begin(), m_found.end(),
+                       [&holder](const Finding &found) {
+                         return found.holder == holder.name;
+                       });
+  }
+
+  static bool is_of_definitions(const Holder &holder) {
+    return &holder == find_holder("dictionary cache");
+  }
+
+  /** Many tables take memory in several places, each of which may have no more
+  than is usual. */
+  void judge_tables() {
+    Amount all{};
+    const Holding *largest = nullptr;
+    uint64_t flushed = 0;
+    std::string parts;
+    for (const Holding &holding : m_now.holdings) {
+      if (!closes_tables(*holding.holder) || holding.bytes == 0) continue;
+      if (is_found(*holding.holder)) return;
+      const std::string part = size(at_most_rss(holding.bytes));
+      all.bytes += holding.bytes;
+      all.allocated_bytes += holding.allocated_bytes;
+      if (is_flushed(*holding.holder)) flushed += holding.bytes;
+      parts += (parts.empty() ? ": " : ", ") +
+               std::string(holding.holder->name) + ' ' + part;
+      if (largest == nullptr || holding.bytes > largest->bytes)
+        largest = &holding;
+    }
+    if (largest == nullptr) return;
+    auto statement = statement_that_helps(*find_holder("dictionary cache"));
+    if (!statement && flushed >= all.bytes / 2)
+      statement = statement_that_helps(*find_holder("open tables"));
+    Finding *const found = judge_share(
+        "tables", largest->pool ? spec_of(*largest->pool).name : "server",
+        "tables and their definitions hold", all, usual_percent_of_tables,
+        "lower table_open_cache, table_open_cache_instances or "
+        "table_definition_cache to bound them" +
+            words_of_flush(statement.has_value()));
+    if (found == nullptr) return;
+    found->holder = largest->holder->name;
+    found->statement = statement;
+    found->evidence += parts;
+  }
+
+  /** The holder with most of a cache that grows, unless a finding has it. */
+  void name_what_grows() {
+    for (Finding &found : m_found) {
+      if (found.rule != growth_of_a_cache) continue;
+      const auto pool = find_pool(found.subsystem);
+      const Holding *largest = nullptr;
+      for (const Holding &holding : m_now.holdings)
+        if (pool && holding.pool == pool &&
+            (largest == nullptr || holding.bytes > largest->bytes))
+          largest = &holding;
+      if (largest == nullptr || largest->bytes < worth_bytes ||
+          is_found(*largest->holder))
+        continue;
+      const Pool_situation &has = m_now.pools[static_cast<size_t>(*pool)];
+      if (largest->bytes <
+          has.resident_live_bytes.value_or(has.live_bytes.value_or(0)) / 2)
+        continue;
+      found.holder = largest->holder->name;
+      Amount{at_most_rss(largest->bytes), largest->allocated_bytes}.put_into(
+          &found);
+      found.statement = statement_that_helps(*largest->holder);
+      found.evidence += std::string("; ") + largest->holder->name + ' ' +
+                        largest->holder->verb + ' ' + size(*found.bytes) +
+                        " of it";
+    }
+  }
+
+  bool is_reader(const Session &session) const {
+    return m_now.reader_processlist_id == session.processlist_id;
+  }
+
+  void set_owner(const Session &owner, Finding *found) const {
+    const auto &largest = m_now.largest_session;
+    found->owner = owner;
+    found->owner->bytes = std::min(owner.bytes, *found->bytes);
+    found->owner->reads_this = is_reader(owner);
+    if (largest && largest->processlist_id == owner.processlist_id)
+      found->owner->in_transaction |= largest->in_transaction;
+  }
+
+  void name_owner(const Session &owner, Finding *found) const {
+    set_owner(owner, found);
+    found->evidence +=
+        text("; session %" PRIu64, owner.processlist_id) +
+        (found->owner->reads_this ? ", which reads this," : "") +
+        " has up to " + size(found->owner->bytes) + " of it" +
+        (found->owner->in_transaction ? ", and is in a transaction" : "");
+  }
+
+  /** They take pages from the buffer pool, so no share of the memory besides it
+  tells of them. */
+  void judge_row_locks() {
+    const auto &locks = m_now.row_locks;
+    if (!locks || !is_large(locks->bytes)) return;
+    const uint64_t bytes = at_most_rss(locks->bytes);
+    const Holder &holder = *find_holder("transactions, locks");
+    const double percent = 100 * static_cast<double>(bytes) /
+                           static_cast<double>(*m_now.host.resident_bytes);
+    Finding &found = add(
+        rule_of(holder),
+        percent >= warning_percent ? Severity::warning : Severity::note,
+        "server", "cache",
+        std::string(holder.name) + ' ' + holder.verb + ' ' + size(bytes) +
+            text(" of the buffer pool, %.0f%% of RSS: ", percent) + holder.what,
+        holder.remedy);
+    found.holder = holder.name;
+    found.bytes = bytes;
+    found.statement = statement_that_helps(holder);
+    if (locks->largest.bytes < locks->bytes / 2) return;
+    Session owner = locks->largest;
+    owner.in_transaction = true;
+    name_owner(owner, &found);
+  }
+
+  std::optional<std::string> statement_that_helps(const Holder &holder) const {
+    if (closes_tables(holder) && m_now.table_keepers != 0) return std::nullopt;
+    Reading value;
+    if (holder.variable != nullptr)
+      if (const auto found = m_now.variables.find(holder.variable);
+          found != m_now.variables.end())
+        value = found->second;
+    // A lower stored_program_cache frees nothing in sessions with fewer
+    // programs than that.
+    if (holder.end != End::statement &&
+        (!value || *value / 2 < holder.least ||
+         m_now.programs_of_a_session.value_or(0) <= *value / 2)) {
+      if (!m_now.sessions_are_counted) return std::nullopt;
+      return ending_statement(holder);
+    }
+    // A third of those that are there may stay.
+    if (is_of_definitions(holder)) {
+      if (!value || !m_now.table_definitions) return std::nullopt;
+      value = std::min(*value, *m_now.table_definitions / 3 * 2);
+    }
+    return statement_of(holder, value);
+  }
+
+  /** Its part of holders that have a finding: the same bytes twice would be
+  more than there are. */
+  uint64_t named_of_largest_session() const {
+    uint64_t bytes = 0;
+    for (const Held_part &part : m_now.held_by_largest)
+      for (const Finding &found : m_found)
+        if (found.holder == part.holder->name) {
+          bytes += part.bytes;
+          break;
+        }
+    return bytes;
+  }
+
+  void judge_largest_session() {
+    const auto &session = m_now.largest_session;
+    if (!session) return;
+    for (const Finding &found : m_found)
+      if (found.owner && found.owner->processlist_id == session->processlist_id)
+        return;
+    const uint64_t id = session->processlist_id;
+    const uint64_t named = named_of_largest_session();
+    const uint64_t rest = session->bytes - std::min(session->bytes, named);
+    Finding *const found = judge_share(
+        "session", "session",
+        text(named == 0 ? "session %" PRIu64 " holds up to"
+                        : "besides, session %" PRIu64 " holds up to",
+             id),
+        Amount{rest, rest}, large_percent,
+        text("SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
+             "performance_schema.memory_summary_by_thread_by_event_name JOIN "
+             "performance_schema.threads USING (THREAD_ID) WHERE "
+             "PROCESSLIST_ID = %" PRIu64 " ORDER BY 2 DESC LIMIT 5 shows "
+             "what it took, and still counts what other threads freed of it",
+             id) +
+            (is_reader(*session)
+                 ? std::string("; it is the session that reads this")
+                 : text("; KILL %" PRIu64
+                        " frees what it still holds, and rolls back what it "
+                        "has not committed",
+                        id)));
+    if (found != nullptr) set_owner(*session, found);
+  }
+
+  static bool ends_sessions(const std::string &holder) {
+    const End end = find_holder(holder)->end;
+    return end == End::sessions || end == End::sessions_or_queries;
+  }
+
+  /** Not beside a finding about what sessions hold: it would count the same
+  bytes, and names the sessions that have most. */
+  void judge_idle_sessions() {
+    const auto &idle = m_now.idle_sessions;
+    if (!idle || idle->count < many_sessions) return;
+    for (const Finding &found : m_found)
+      if (found.owner || (found.holder && ends_sessions(*found.holder) &&
+                          found.subsystem != spec_of(Pool::temp_table).name))
+        return;
+    Reading resident = 0;
+    for (const Pool pool : {Pool::session, Pool::connection})
+      resident = sum(
+          resident, m_now.pools[static_cast<size_t>(pool)].resident_live_bytes);
+    Finding *const found = judge_share(
+        "idle_sessions", "session",
+        text("%" PRIu64 " idle sessions hold up to", idle->count),
+        Amount{std::min(idle->bytes, resident.value_or(idle->bytes)),
+               idle->bytes},
+        large_percent,
+        "let the application's pool keep fewer connections; a lower "
+        "wait_timeout ends sessions that are idle");
+    // The statement ends those that have been idle for a minute.
+    if (found != nullptr && idle->long_idle_bytes >= idle->bytes / 2)
+      found->statement = end_idle_sessions();
+  }
+};
+
+}  // namespace
+
+void judge_holders(const Situation &situation, std::vector<Finding> *found) {
+  Holder_rules(situation, found).judge_holders();
+}
+
+}  // namespace memdiag::advisor
