@@ -206,6 +206,7 @@ bool wait(Thread *self, int64_t bytes, May may) {
 }
 
 void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
+  if (ask_owner(&Owner::rolls_back, false)) return;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   while (needs_lane(block_bytes) && !take_lane(self) && !waits_are_over(self) &&
          clock_us(CLOCK_MONOTONIC) - began_us < longest_lane_us()) {

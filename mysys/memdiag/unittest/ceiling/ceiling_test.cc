@@ -1227,6 +1227,25 @@ TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
   let_threads_wait(false);
 }
 
+TEST_F(Ceiling, a_rollback_does_not_wait_for_the_lane) {
+  static constinit thread_local bool rolls_back = false;
+  static constexpr Owner owner{.rolls_back = [] { return rolls_back; }};
+  begin_statement(&owner);
+  take_lane();
+  std::atomic<bool> passed{false};
+  std::thread other([&passed] {
+    rolls_back = true;
+    begin_with_large_block(&passed);
+    (void)end();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(passed);
+  end();
+  rounds.end_one();
+  other.join();
+  let_threads_wait(false);
+}
+
 /** It sleeps, or its client does not read. */
 TEST_F(Ceiling, one_that_takes_nothing_for_long_loses_the_lane) {
   static constexpr Owner owner{
