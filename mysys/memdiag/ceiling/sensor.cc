@@ -324,7 +324,7 @@ Taker *begin(int64_t expected_bytes) {
   self->no_base =
       self->generation != generation.load(std::memory_order_relaxed);
   self->base_bytes = self->net_bytes;
-  self->peak_bytes = self->malloc_bytes = 0;
+  self->peak_bytes = 0;
   self->owes = false;
   self->told_large = false;
   self->taker.grown_bytes.store(0, std::memory_order_relaxed);
@@ -369,6 +369,7 @@ int64_t end() {
   Thread *const self = &thread;
   // What is allocated from now on is not the statement's.
   self->base_bytes = self->net_bytes;
+  self->malloc_bytes = 0;
   self->told_large = false;
   if (self->expected_bytes != 0)
     account.expect(-std::exchange(self->expected_bytes, 0));

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/taken.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/attention.h"
 
@@ -1333,7 +1334,9 @@ TEST_F(Ceiling, many_small_blocks_of_malloc_wait_for_the_lane) {
   rounds.end_one();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(before, parts);
+  EXPECT_LT(0, memdiag::ceiling::thread.malloc_bytes);
   end();
+  EXPECT_EQ(0, memdiag::ceiling::thread.malloc_bytes);
   rounds.end_one();
   other.join();
   EXPECT_EQ(2 * much / mb, parts);
