@@ -82,6 +82,19 @@ bool may_wait_in_event(Thread *self, bool of_malloc, bool in_pool) {
   return now != 0 && ((seen && !in_pool) || of_malloc);
 }
 
+/** The statement took `grown` bytes more, in small blocks.
+@param may  it is known that they are of malloc(), and the thread may wait */
+void add_small_blocks(Thread *self, int64_t since_base, int64_t grown,
+                      bool may) {
+  const int64_t reserve = account.marks().reserve_bytes;
+  if (since_base <= reserve || !needs_lane(since_base)) return;
+  // At green no pool is asked, and it is not known who took the bytes.
+  if (!may) return let_threads_ask(true);
+  self->malloc_bytes += grown;
+  if (self->malloc_bytes > reserve)
+    wait_for_lane(self, self->malloc_bytes, grown);
+}
+
 /** Is left by all ways, so that a thread is never taken for busy for ever. */
 class Busy {
  public:
@@ -157,14 +170,8 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   if (may_wait.load(std::memory_order_relaxed)) {
     if (of_malloc)
       wait_for_lane(self, grown, grown);
-    else if (since_base > account.marks().reserve_bytes &&
-             needs_lane(since_base)) {
-      // At green no pool is asked, and it is not known who took the bytes.
-      if (!may)
-        let_threads_ask(true);
-      else if ((self->malloc_bytes += grown) > account.marks().reserve_bytes)
-        wait_for_lane(self, self->malloc_bytes, grown);
-    }
+    else
+      add_small_blocks(self, since_base, grown, may);
   }
   if (account.level() != Level::red || since_base < waiting_bytes()) return;
   if (may)

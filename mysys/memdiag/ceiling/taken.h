@@ -46,8 +46,8 @@ struct Thread {
   int64_t base_bytes{0};
   /** The most of Taker::grown_bytes. */
   int64_t peak_bytes{0};
-  /** What the statement took from malloc() alone, since it was seen that it may
-  take more than there is. */
+  /** The statement took so much from malloc() alone since the sensor saw that
+  it may take more than there is. */
   int64_t malloc_bytes{0};
   /** Counted as promised. */
   int64_t promised_bytes{0};
