@@ -43,12 +43,14 @@ bool is_at_packet(THD *thd) {
           thd->get_protocol_classic()->get_net()->reading_or_writing != 0);
 }
 
-/** KILL may end the statement that the event runs now. */
-bool event_may_end(const THD *thd) {
+/** Ends the event, if KILL may end the statement that it runs now. The giver
+does not: see Running::thd. */
+bool kill_event(const THD *thd, Running *running) {
   return thd->killed == THD::NOT_KILLED &&
          exempt::may_end(thd->lex->sql_command) &&
          !(exempt::may_be_logged_as_text(thd) &&
-           exempt::has_changed_for_good(thd));
+           exempt::has_changed_for_good(thd)) &&
+         kill(running);
 }
 
 }  // namespace
@@ -190,8 +192,7 @@ bool ends_at_once() {
   Running &running = own().running;
   if (thd == nullptr || !is_told_to_end(running)) return false;
   if (running.of_event) {
-    // The giver does not: see Running::thd.
-    if (event_may_end(thd) && kill(&running)) raise_end_once(thd);
+    if (kill_event(thd, &running)) raise_end_once(thd);
     return false;
   }
   if (running.passed_gate.load() || !parser_sees_errors(thd)) return false;
@@ -208,8 +209,7 @@ bool breaks_off() {
   THD *const thd = current_thd;
   if (!is_executing() || rolls_back() || thd->is_error()) return false;
   Running &running = own().running;
-  // The giver does not: see Running::thd.
-  if (running.of_event && !(event_may_end(thd) && kill(&running))) return false;
+  if (running.of_event && !kill_event(thd, &running)) return false;
   raise_end_once(thd);
   return thd->is_error();
 }
