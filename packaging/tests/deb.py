@@ -502,7 +502,7 @@ def verify(run: Run) -> None:
             report.check(f"verify, {what}", good, "; ".join(said[-4:]))
 
         says("as packaged", 0, " 0 differ, 0 missing, 0 extra; 0 changed in /etc")
-        says("by any user", 0, " 0 differ, 0 missing, 0 extra; 0 changed in /etc", user="nobody")
+        says("run by nobody", 0, " 0 differ, 0 missing, 0 extra; 0 changed in /etc", user="nobody")
         mysqld, clone = "/usr/sbin/mysqld", "/usr/lib/mysql/plugin/mysql_clone.so"
         # A running program cannot be written; its size and date stay.
         box.run(
@@ -521,13 +521,13 @@ def verify(run: Run) -> None:
         for name, folder in (("trusted", run.packages), ("other", higher)):
             (box.path("/root") / name).write_text("".join(sums_of(folder, package) for package in OURS))
         box.run("chmod 755 /root")
-        says("the sums of the same packages", 0, " 0 differ, 0 missing, 0 extra", "/root/trusted", "nobody")
-        says("those of another version", 3, f"differs        /{CHANGED[-1]}", "/root/other")
+        says("with sums of the same packages", 0, " 0 differ, 0 missing, 0 extra", "/root/trusted", "nobody")
+        says("with sums of another version", 3, f"differs        /{CHANGED[-1]}", "/root/other")
         (box.path("/root") / "half").write_text(sums_of(run.packages, OURS[0]))
-        says("those of the server alone", 3, "mysql_native_password.so (of mysql-memdiag-client, ", "/root/half")
+        says("with sums of the server alone", 3, "mysql_native_password.so (of mysql-memdiag-client, ", "/root/half")
         box.run("mv /var/lib/dpkg/info /var/lib/dpkg/away")
         says("without dpkg's lists", 1, "has no sums of this server's packages")
-        says("and with sums of one's own", 0, " 0 differ, 0 missing, 0 extra", "/root/trusted")
+        says("without dpkg's lists, with own sums", 0, " 0 differ, 0 missing, 0 extra", "/root/trusted")
         box.run("mv /var/lib/dpkg/away /var/lib/dpkg/info")
         box.apt("remove mysql-memdiag-server mysql-memdiag-client")
         says("once removed", 1, "has no sums of this server's packages")

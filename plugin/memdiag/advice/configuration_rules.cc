@@ -133,7 +133,7 @@ class Configuration_rules : Rules {
         .statement = smaller ? smaller : fewer;
   }
 
-  /** What each connection takes most of is the first to lower. */
+  /** The user first lowers the buffer of which each connection takes most. */
   std::string first_buffer() const {
     const auto &largest = m_now.largest_session_buffer;
     if (!largest || largest->bytes <= least_session_buffer_bytes) return {};

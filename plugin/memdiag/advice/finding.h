@@ -39,7 +39,7 @@ struct Pool_situation {
   Reading live_bytes;
   Reading active_bytes;
   Reading dirty_bytes;
-  /** What of live_bytes is resident: the rest was never written. Empty: not
+  /** The resident part of live_bytes: the rest was never written. Empty: not
   known. */
   Reading resident_live_bytes;
   /** Free parts of resident pages that hold something. Empty: not known. */
@@ -95,7 +95,7 @@ struct Ceiling_situation {
   bool acts;
   ceiling::Level level;
   ceiling::Marks marks;
-  /** What the kernel counts as kept. */
+  /** The kernel counts so much as kept. */
   int64_t kept_bytes;
   /** Frames of the buffer pool whose memory the system has, and those that the
   pool can still give. */
@@ -183,7 +183,7 @@ struct Finding {
   std::string rule{};
   /** The name in holder_list.h; empty: the finding is about none. */
   std::optional<std::string> holder{};
-  /** What it is about, resident. */
+  /** The finding is about so many bytes, resident. */
   Reading bytes{};
   /** Empty: not known, or the same. */
   Reading allocated_bytes{};

@@ -22,7 +22,7 @@ namespace memdiag::advisor {
 
 inline constexpr uint64_t mib = 1 << 20;
 inline constexpr double day = 86400;
-/** Of a share this large, its user should know without asking. */
+/** A user should know of a share this large without asking. */
 inline constexpr double warning_percent = 25;
 inline constexpr const char *growth_of_a_cache = "growth_of_a_cache";
 /** To end the FLUSH does not help: it has made the tables old. */
