@@ -235,8 +235,8 @@ class Size:
 
 # What the series were when this was counted last. A new hook has to replace an old one.
 MAX_SIZE = {
-    "hooks": Size(hunks=83, functions=65, added_lines=117),
-    "diets": Size(hunks=127, functions=113, added_lines=158),
+    "hooks": Size(hunks=81, functions=65, added_lines=117),
+    "diets": Size(hunks=129, functions=115, added_lines=171),
 }
 
 

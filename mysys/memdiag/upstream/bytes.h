@@ -1,10 +1,11 @@
 /*
-  A vector of bytes whose large blocks come from a pool. It replaces members of
-  upstream's classes that were std::vector<uint8_t>, for which no memory key
-  exists.
+  A vector of bytes whose large blocks come from a pool, and a packed row that
+  becomes such a vector. The vector replaces members of upstream's classes that
+  were std::vector<uint8_t>, for which no memory key exists.
 
   Client programs have no pools; there it is a plain vector. Ownership and
-  threads: as for any vector. Errors: std::bad_alloc. Units: bytes.
+  threads: as for any vector; a packed row is its thread's. Errors of the
+  vector: std::bad_alloc. Units: bytes.
 */
 
 #ifndef MEMDIAG_BYTES_H
@@ -15,8 +16,10 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
+#include "mysys/memdiag/upstream/hooks.h"
 #include "mysys/memdiag/upstream/places.h"
 
 namespace memdiag {
@@ -83,6 +86,67 @@ inline bool assign(Row_bytes *bytes, const char *from, size_t length,
     return false;
   }
 }
+
+/** Where the server packs a large row for the binary log. The first event that
+the row is added to takes the block over; upstream copies the row. The server
+packs both images of an UPDATE into one block and adds one after the other.
+
+The function that adds a row knows no more than the row's bytes, so the thread
+has a pointer to the object that it made last. Otherwise than the vector, it has
+no errors: a row is copied where it cannot be given. */
+class Packed_row {
+ public:
+  Packed_row() = default;
+  Packed_row(const Packed_row &) = delete;
+  Packed_row &operator=(const Packed_row &) = delete;
+  ~Packed_row() {
+    if (s_latest == this) s_latest = nullptr;
+  }
+
+  /** @return room for `length` bytes, which lives as long as the object and
+  what it was given to. nullptr: the row is small, or there is no memory */
+  uint8_t *room(size_t length) noexcept {
+    if (length <= large_block) return nullptr;
+    try {
+      m_bytes.reserve(length);
+    } catch (const std::exception &) {
+      return nullptr;
+    }
+    m_room = m_bytes.data();
+    m_length = length;
+    s_latest = this;
+    return m_room;
+  }
+
+  /** Append `length` bytes of the thread's latest packed row to `rows`, which
+  take its block over if they are empty.
+  @param most  of bytes that `rows` may have then
+  @return false: the bytes are no such row's, or `rows` have others, or would be
+  too many. Nothing has changed then */
+  static bool give(Row_bytes *rows, const uint8_t *bytes, size_t length,
+                   size_t most) noexcept {
+    Packed_row *const row = s_latest;
+    if (row == nullptr || bytes < row->m_room ||
+        bytes >= row->m_room + row->m_length)
+      return false;
+    if (rows->size() + length > most) return false;
+    if (rows->empty() && row->m_bytes.data() == row->m_room)
+      *rows = std::move(row->m_bytes);
+    else if (rows->data() != row->m_room)
+      return false;
+    const size_t before = rows->size();
+    rows->resize(before + length);  // which writes no byte, and has the room
+    memmove(rows->data() + before, bytes, length);
+    return true;
+  }
+
+ private:
+  static inline thread_local Packed_row *s_latest = nullptr;
+
+  Row_bytes m_bytes;  // empty, with its capacity, until it is given
+  uint8_t *m_room = nullptr;
+  size_t m_length = 0;
+};
 
 }  // namespace memdiag
 

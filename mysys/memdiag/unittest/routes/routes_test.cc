@@ -171,6 +171,59 @@ TEST(Routes, RowsOfEvents) {
   EXPECT_EQ(0u, row_of("binlog_event_rows").live_blocks);
 }
 
+TEST(PackedRow, BecomesTheRowsOfAnEvent) {
+  constexpr size_t most = 1 << 30, length = 100000;
+  memdiag::Row_bytes rows;
+  memdiag::Packed_row row;
+  uint8_t *const room = row.room(2 * length);
+  ASSERT_NE(nullptr, room);
+  EXPECT_TRUE(lies_in(Pool::binlog, room));
+  // An UPDATE: the images have room for more than they take.
+  uint8_t *const after = room + length;
+  memset(room, 'b', length - 10);
+  memset(after, 'a', length - 20);
+  EXPECT_TRUE(memdiag::Packed_row::give(&rows, room, length - 10, most));
+  EXPECT_TRUE(memdiag::Packed_row::give(&rows, after, length - 20, most));
+  EXPECT_EQ(room, rows.data());
+  EXPECT_EQ(std::string(length - 10, 'b') + std::string(length - 20, 'a'),
+            std::string(rows.begin(), rows.end()));
+  EXPECT_EQ(1u, row_of("binlog_event_rows").live_blocks);
+}
+
+TEST(PackedRow, IsCopiedWhereItCannotBeGiven) {
+  constexpr size_t most = 1 << 30, length = 100000;
+  memdiag::Row_bytes rows, others;
+  const uint8_t foreign[10]{};
+  {
+    memdiag::Packed_row row;
+    EXPECT_EQ(nullptr, row.room(memdiag::large_block)) << "a small row";
+    EXPECT_FALSE(memdiag::Packed_row::give(&rows, foreign, 10, most));
+    uint8_t *const room = row.room(length);
+    ASSERT_NE(nullptr, room);
+    memset(room, 'r', length);
+    EXPECT_FALSE(memdiag::Packed_row::give(&rows, foreign, 10, most));
+    EXPECT_FALSE(memdiag::Packed_row::give(&rows, room, length, length - 1));
+    others.push_back(1);
+    EXPECT_FALSE(memdiag::Packed_row::give(&others, room, length, most));
+    EXPECT_EQ(1u, others.size());
+    EXPECT_TRUE(rows.empty());
+    EXPECT_TRUE(memdiag::Packed_row::give(&rows, room, 10, most));
+    others.clear();
+    EXPECT_FALSE(memdiag::Packed_row::give(&others, room, 10, most))
+        << "another event has it";
+  }
+  EXPECT_FALSE(memdiag::Packed_row::give(&rows, rows.data(), 1, most))
+      << "the packed row has ended";
+  memdiag::pools::fail_allocations_for_test({.count = 1});
+  memdiag::Packed_row row;
+  uint8_t *const room = row.room(length);  // the general allocator's
+  ASSERT_NE(nullptr, room);
+  rows = {};
+  EXPECT_TRUE(memdiag::Packed_row::give(&rows, room, 10, most));
+  rows = {};
+  EXPECT_EQ(0u, row_of("binlog_event_rows").live_blocks);
+}
+
 TEST(Routes, EachIsFoundByItsName) {
   (void)note("sql", "NET::buff", 5);
   for (const routes::Row &row : routes::all()) {

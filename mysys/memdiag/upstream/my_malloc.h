@@ -1,16 +1,29 @@
 /*
-  Reduces a block of my_malloc() without moving it
-  (patches/diets/0039-realloc-in-place.patch). The patched my_malloc.cc alone
-  includes this.
+  What the patched my_malloc.cc needs: the hooks (hooks.h), what frees a block
+  that a debug build fails to get on purpose, and a function that reduces a
+  block without moving it (patches/diets/0039-realloc-in-place.patch). No other
+  file includes this.
 */
 
-#ifndef MEMDIAG_REALLOC_H
-#define MEMDIAG_REALLOC_H
+#ifndef MEMDIAG_MY_MALLOC_H
+#define MEMDIAG_MY_MALLOC_H
+
+#include <cstdlib>
 
 #include "mysql/psi/mysql_memory.h"
+#include "mysys/memdiag/upstream/hooks.h"
 #include "mysys/memdiag/upstream/realloc_hooks.h"
 
 namespace memdiag {
+
+/** Stands for free() where upstream's code does not know of tags. */
+struct Free {
+  Packed_tag tag;
+  size_t size;
+  void operator()(void *block) const {
+    tag != 0 ? memdiag_free(tag, block, size) : ::free(block);
+  }
+};
 
 /** Reduces a block to `size` bytes where it lies, if it is a pool's and keeps
 its size class. Growing is another matter: where a pool is disabled, another
@@ -35,4 +48,4 @@ bool reduced_in_place(Header *header, PSI_memory_key key, size_t size) {
 
 }  // namespace memdiag
 
-#endif  // MEMDIAG_REALLOC_H
+#endif  // MEMDIAG_MY_MALLOC_H
