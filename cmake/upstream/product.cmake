@@ -143,6 +143,10 @@ function(memdiag_add_to_upstream)
       TARGET_DIRECTORY mysqld APPEND PROPERTY INCLUDE_DIRECTORIES ${MEMDIAG_ROOT})
     memdiag_set_version_comment()
     memdiag_bind_group_replication()
+    # Upstream's X plugin has this attribute behind a definition, which gcc refuses.
+    if(WITH_UBSAN AND TARGET mysqlx)
+      target_compile_definitions(mysqlx PRIVATE SUPPRESS_UBSAN=)
+    endif()
     if(TARGET memdiag) # the plugin
       target_include_directories(memdiag PRIVATE ${MEMDIAG_ROOT})
       target_include_directories(memdiag_test PRIVATE ${MEMDIAG_ROOT})
