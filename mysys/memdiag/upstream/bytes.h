@@ -70,21 +70,28 @@ struct Place_allocator {
 /** The rows of an event of the binary log. */
 using Row_bytes = std::vector<uint8_t, Place_allocator<uint8_t, Place::rows>>;
 
-/** Make `bytes` a copy, with room for `capacity`.
+/** @return false: no memory for `capacity` bytes */
+inline bool reserve(Row_bytes *bytes, size_t capacity) noexcept {
+  try {
+    bytes->reserve(capacity);
+    return true;
+  } catch (const std::exception &) {
+    return false;
+  }
+}
+
+/** Make `bytes` a copy, with room for `capacity`, which is not less than
+`length`.
 @return false: no memory, and it is empty */
 inline bool assign(Row_bytes *bytes, const char *from, size_t length,
                    size_t capacity) noexcept {
-  try {
-    bytes->reserve(capacity);
-    // resize() and memcpy(), because assign() of another type of bytes, through
-    // an allocator that the library does not know, copies one by one.
-    bytes->resize(length);
-    memcpy(bytes->data(), from, length);
-    return true;
-  } catch (const std::exception &) {
-    bytes->clear();
-    return false;
-  }
+  bytes->clear();
+  if (!reserve(bytes, capacity)) return false;
+  // resize() and memcpy(), because assign() of another type of bytes, through
+  // an allocator that the library does not know, copies one by one.
+  bytes->resize(length);
+  memcpy(bytes->data(), from, length);
+  return true;
 }
 
 /** Where the server packs a large row for the binary log. The first event that
@@ -92,8 +99,8 @@ the row is added to takes the block over; upstream copies the row. The server
 packs both images of an UPDATE into one block and adds one after the other.
 
 The function that adds a row knows no more than the row's bytes, so the thread
-has a pointer to the object that it made last. Otherwise than the vector, it has
-no errors: a row is copied where it cannot be given. */
+has a pointer to the object that it made last. A packed row throws nothing:
+upstream copies a row that cannot be given. */
 class Packed_row {
  public:
   Packed_row() = default;
@@ -106,12 +113,7 @@ class Packed_row {
   /** @return room for `length` bytes, which lives as long as the object and
   what it was given to. nullptr: the row is small, or there is no memory */
   uint8_t *room(size_t length) noexcept {
-    if (length <= large_block) return nullptr;
-    try {
-      m_bytes.reserve(length);
-    } catch (const std::exception &) {
-      return nullptr;
-    }
+    if (length <= large_block || !reserve(&m_bytes, length)) return nullptr;
     m_room = m_bytes.data();
     m_length = length;
     s_latest = this;
