@@ -502,7 +502,7 @@ def verify(run: Run) -> None:
             report.check(f"verify, {what}", good, "; ".join(said[-4:]))
 
         says("as packaged", 0, " 0 differ, 0 missing, 0 extra; 0 changed in /etc")
-        says("run by nobody", 0, " 0 differ, 0 missing, 0 extra; 0 changed in /etc", user="nobody")
+        says("as the user nobody", 0, " 0 differ, 0 missing, 0 extra; 0 changed in /etc", user="nobody")
         mysqld, clone = "/usr/sbin/mysqld", "/usr/lib/mysql/plugin/mysql_clone.so"
         # A running program cannot be written; its size and date stay.
         box.run(
@@ -521,7 +521,13 @@ def verify(run: Run) -> None:
         for name, folder in (("trusted", run.packages), ("other", higher)):
             (box.path("/root") / name).write_text("".join(sums_of(folder, package) for package in OURS))
         box.run("chmod 755 /root")
-        says("with sums of the same packages", 0, " 0 differ, 0 missing, 0 extra", "/root/trusted", "nobody")
+        says(
+            "as the user nobody, with the same packages' sums",
+            0,
+            " 0 differ, 0 missing, 0 extra",
+            "/root/trusted",
+            "nobody",
+        )
         says("with sums of another version", 3, f"differs        /{CHANGED[-1]}", "/root/other")
         (box.path("/root") / "half").write_text(sums_of(run.packages, OURS[0]))
         says("with sums of the server alone", 3, "mysql_native_password.so (of mysql-memdiag-client, ", "/root/half")
