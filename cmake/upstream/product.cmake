@@ -143,7 +143,7 @@ function(memdiag_add_to_upstream)
       TARGET_DIRECTORY mysqld APPEND PROPERTY INCLUDE_DIRECTORIES ${MEMDIAG_ROOT})
     memdiag_set_version_comment()
     memdiag_bind_group_replication()
-    # Upstream's X plugin has this attribute behind a definition, which gcc refuses.
+    # The X plugin has this attribute behind the head of a definition, where gcc takes none.
     if(WITH_UBSAN AND TARGET mysqlx)
       target_compile_definitions(mysqlx PRIVATE SUPPRESS_UBSAN=)
     endif()
