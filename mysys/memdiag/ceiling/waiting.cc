@@ -107,10 +107,16 @@ bool may_pass(Thread *self, int64_t bytes, bool waited_long, uint64_t began_us,
          may_go_on(now_us);
 }
 
-uint64_t longest_lane_us() {
-  return ask_owner(&Owner::nobody_waits, false)
-             ? ask_owner(&Owner::longest_wait_us, longest_packet_us)
-             : longest_ask_us;
+uint64_t longest_lane_us(bool nobody_waits) {
+  return nobody_waits ? ask_owner(&Owner::longest_wait_us, longest_packet_us)
+                      : longest_ask_us;
+}
+
+/** Each of a crowd that goes on takes a block. */
+bool may_leave_lane_queue(uint64_t waited_us, uint64_t longest_us,
+                          uint64_t now_us) {
+  return waited_us >= 2 * longest_us ||
+         (waited_us >= longest_us && may_go_on(now_us));
 }
 
 int64_t expected_of_text(int64_t bytes) {
@@ -208,8 +214,15 @@ bool wait(Thread *self, int64_t bytes, May may) {
 void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
   if (ask_owner(&Owner::rolls_back, false)) return;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
-  while (needs_lane(block_bytes) && !take_lane(self) && !waits_are_over(self) &&
-         clock_us(CLOCK_MONOTONIC) - began_us < longest_lane_us()) {
+  const bool nobody_waits = ask_owner(&Owner::nobody_waits, false);
+  while (needs_lane(block_bytes) && !take_lane(self) && !waits_are_over(self)) {
+    // The end that the giver tells it of brings nothing before it has the
+    // block: if it went on for that, so would the next one that has to end.
+    const bool still = nobody_waits && (self->taker.told_to_end.load() ||
+                                        ask_owner(&Owner::nobody_waits, false));
+    const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+    if (may_leave_lane_queue(now_us - began_us, longest_lane_us(still), now_us))
+      break;
     tell_large(self);
     waits(self, 0, true);
     wait_for_round(rounds.ended(), bytes);

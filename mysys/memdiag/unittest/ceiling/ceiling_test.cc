@@ -1034,6 +1034,7 @@ class Sender {
       : m_thread([this] {
           exempt_thread(false);
           on_event(true, 0, 0);
+          m_looks_before = clock_reads.load();
           EXPECT_TRUE(on_ask(Pool::session, mb));
           m_waited_us = waited_for_text_us();
           m_passed = true;
@@ -1047,6 +1048,10 @@ class Sender {
 
   /** @return it goes on within so many rounds */
   bool passes(int rounds_at_most) const {
+    // It has looked at the clock when its wait began.
+    while (!m_passed &&
+           (m_looks_before == UINT64_MAX || clock_reads < m_looks_before + 3))
+      std::this_thread::yield();
     for (int i = 0; i < rounds_at_most && !m_passed; ++i) {
       rounds.end_one();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -1057,6 +1062,7 @@ class Sender {
 
  private:
   std::atomic<bool> m_passed{false};
+  std::atomic<uint64_t> m_looks_before{UINT64_MAX};
   std::atomic<uint64_t> m_waited_us{0};
   std::thread m_thread;
 };
@@ -1393,6 +1399,73 @@ TEST_F(Ceiling, one_that_nobody_waits_for_waits_longer_for_the_lane) {
   rounds.end_one();
   other.join();
   EXPECT_TRUE(passed);
+  let_threads_wait(false);
+}
+
+/** Its end brings nothing before it has its block. */
+TEST_F(Ceiling, one_that_was_told_to_end_does_not_go_on_for_that) {
+  static std::atomic<bool> nobody_waits;
+  nobody_waits = true;
+  static constexpr Owner owner{
+      .nobody_waits = [] { return nobody_waits.load(); },
+      .longest_wait_us = [] { return 4 * longest_ask_us; }};
+  begin_statement(&owner);
+  take_lane();
+  std::atomic<bool> passed{false};
+  std::atomic<Taker *> waiting{nullptr};
+  std::thread other([&passed, &waiting] {
+    waiting = begin(0);
+    on_event(true, 0, 0);
+    on_event(true, 2 * mb, 0);
+    passed = true;
+    (void)end();
+  });
+  while (waiting == nullptr || !waiting.load()->waits_in_malloc)
+    std::this_thread::yield();
+  now_us += 3 * longest_ask_us;
+  on_event(true, 2 * mb + 100'000, 0);  // or the lane would be free
+  waiting.load()->told_to_end = true;
+  nobody_waits = false;  // as it is killed
+  rounds.end_one();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(passed);
+  end();
+  rounds.end_one();
+  other.join();
+  EXPECT_TRUE(passed);
+  let_threads_wait(false);
+}
+
+TEST_F(Ceiling, a_crowd_leaves_the_lane_one_by_one) {
+  begin_statement();
+  take_lane();
+  std::atomic<int> passed{0};
+  std::array<std::thread, 4> others;
+  for (std::thread &other : others)
+    other = std::thread([&passed] {
+      begin(0);
+      on_event(true, 0, 0);
+      on_event(true, 2 * mb, 0);
+      ++passed;
+      while (passed > 0) std::this_thread::yield();
+      (void)end();
+    });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto go = [&](uint64_t us, uint64_t taken) {
+    now_us += us;
+    on_event(true, taken, 0);  // or the lane would be free
+    rounds.end_one();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  };
+  go(longest_ask_us, 2 * mb + 100'000);
+  EXPECT_EQ(1, passed);
+  go(250'000, 2 * mb + 200'000);
+  EXPECT_EQ(2, passed);
+  go(longest_ask_us, 2 * mb + 300'000);
+  EXPECT_EQ(4, passed);
+  passed = 0;
+  for (std::thread &other : others) other.join();
+  end();
   let_threads_wait(false);
 }
 
