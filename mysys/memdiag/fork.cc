@@ -11,6 +11,7 @@
 #include "mysys/memdiag/accounting/digests.h"
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/thread_bytes.h"
+#include "mysys/memdiag/ceiling/loose_blocks.h"
 #include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/regions.h"
@@ -40,9 +41,12 @@ void prepare() {
   regions::hold();
   // malloc() takes it.
   ceiling::rounds.hold();
+  // So does a pool.
+  ceiling::loose_blocks.hold();
 }
 
 void let_go(bool in_child) {
+  ceiling::loose_blocks.let_go();
   ceiling::rounds.let_go();
   regions::let_go(in_child);
   scopes::let_go();

@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace memdiag::ceiling {
-namespace {
-
-constexpr uint32_t most_halvings = 6;
-
-}  // namespace
-
 bool Tokens::take(int64_t bytes) {
   int64_t taken = taken_bytes();
   do {

@@ -52,6 +52,8 @@ another one beyond the target: to go on would end the server. Then it is
 refused, if a pool may refuse it. */
 constexpr uint64_t longest_large_ask_us = 50'000'000;
 constexpr uint64_t longest_ask_rounds = 100;
+/** See Asked::went_on. */
+constexpr uint32_t most_halvings = 6;
 
 struct Asked {
   /** 0: only what the thread has taken already. */

@@ -12,7 +12,22 @@
 #include <atomic>
 #include <cstdint>
 
+#include "mysys/memdiag/pools/pools.h"
+
 namespace memdiag::ceiling {
+
+/** What a thread of a replica takes a block for. */
+enum class Replica_block : uint8_t {
+  /** It is none of these. */
+  other,
+  /** The bytes of an event that is read from the relay log. */
+  event,
+  /** The rows of the event whose bytes the thread has read. It copies them, and
+  frees the bytes. */
+  rows,
+  /** An event is applied. */
+  applied
+};
 
 /** Each function may be null. */
 struct Owner {
@@ -47,6 +62,9 @@ struct Owner {
   the server's own. It neither waits nor is expected to take anything: what it
   does may last as long as the server. Called before a pool is asked. */
   bool (*never_waits)(){nullptr};
+  /** Called before a pool is asked for a block of pools::watched_size by a
+  thread that runs no statement. */
+  Replica_block (*replica_block)(pools::Account){nullptr};
   /** Called before a pool is asked by a thread whose statement has not begun.
   @return true: it reads a packet, or copies a text. The owner calls end() when
   its statement, if there is one, has ended. false: a small statement runs, and

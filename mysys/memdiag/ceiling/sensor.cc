@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/loose_blocks.h"
 #include "mysys/memdiag/ceiling/taken.h"
 #include "mysys/memdiag/ceiling/waiting.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
@@ -111,6 +112,45 @@ class Busy {
   const int m_error{errno};
 };
 
+/** The thread runs no statement, and serves no session that may wait. */
+void ask_for_loose_block(Thread *self, size_t size,
+                         pools::Account account_of_block) {
+  const auto bytes =
+      static_cast<int64_t>(std::min<size_t>(size, INT64_MAX / 8));
+  drop_coming(self);
+  self->coming =
+      ask_owner(&Owner::replica_block, Replica_block::other, account_of_block);
+  int64_t later = 0;
+  switch (self->coming) {
+    case Replica_block::event:
+      later = taken_for_event(bytes, loose_blocks.applied_bytes()) - bytes;
+      account.promise(later);
+      break;
+    case Replica_block::rows: {
+      later = loose_blocks.take_later(self->event);
+      const int64_t rows = std::min(bytes, later);
+      account.promise(-rows);
+      later -= rows;
+      break;
+    }
+    case Replica_block::applied:
+      loose_blocks.note_taken(bytes);
+      break;
+    case Replica_block::other:
+      break;
+  }
+  account.promise(bytes);
+  self->coming_bytes = self->asked_bytes = bytes;
+  self->coming_later_bytes = later;
+  self->coming_is_loose = true;
+  look();
+  if (self->coming == Replica_block::event &&
+      may_wait.load(std::memory_order_relaxed))
+    wait_to_read(self);
+  // Nobody is told of the block.
+  if (generation.load(std::memory_order_relaxed) == 0) drop_coming(self);
+}
+
 }  // namespace
 
 void on_event(bool, uint64_t allocated, uint64_t freed) {
@@ -188,8 +228,12 @@ bool on_ask(Pool pool, size_t size, pools::Account account_of_block) {
   const bool asks = asking.load(std::memory_order_relaxed) != 0;
   const bool large = size >= interval_bytes;
   if (!self->in_statement &&
-      !(self->of_session && (watched || (asks && large))))
+      !(self->of_session && (watched || (asks && large)))) {
+    if (!watched || may_be_smaller(account_of_block)) return true;
+    const Busy busy(self);
+    ask_for_loose_block(self, size, account_of_block);
     return true;
+  }
   const bool may_wait_now = asks && waits_for(pool);
   if (!may_wait_now && !watched) return true;
   const bool ends = self->taker.told_to_end.load(std::memory_order_acquire);
@@ -257,6 +301,13 @@ bool on_ask(Pool pool, size_t size, pools::Account account_of_block) {
 void on_allocated(const void *block, size_t size) {
   Thread *const self = &thread;
   if (self->busy || self->coming_bytes == 0) return;
+  if (std::exchange(self->coming_is_loose, false)) {
+    self->coming_bytes = 0;
+    loose_blocks.add(block, size, self->coming,
+                     std::exchange(self->coming_later_bytes, 0));
+    if (self->coming == Replica_block::event) self->event = block;
+    return;
+  }
   if (self->block_count == max_blocks) {
     const auto least =
         std::min_element(self->blocks.begin(), self->blocks.end(),
@@ -277,6 +328,7 @@ void on_freed(const void *block) {
     self->blocks[i] = self->blocks[--self->block_count];
     return;
   }
+  loose_blocks.remove(block);
 }
 
 int switch_on(const Owner *tell) {
@@ -301,6 +353,7 @@ void switch_off() {
   let_threads_ask(false);
   pools::set_watcher(nullptr);
   generation.store(0);
+  loose_blocks.clear();
   account.set_reader(nullptr);
   rounds.end_one();
 }
@@ -308,6 +361,8 @@ void switch_off() {
 void let_threads_wait(bool may) {
   may_wait.store(may, std::memory_order_relaxed);
 }
+
+void see_loose_blocks() { loose_blocks.see(); }
 
 void let_threads_ask(bool ask) {
   static constinit std::atomic_flag busy;

@@ -11,11 +11,12 @@
   Blocks of 1 MB and more are promised until their pages are touched: the kernel
   says which are. Of the blocks that are smaller, a thread's last one is.
 
-  Only threads with a statement that may wait ever wait: begin() says so.
-  Between two statements, such a thread waits before a watched block: its client
-  sends a large packet, or the text of one is copied. There it waits for what
-  others with such texts are expected to take, by what texts took before.
-  Threads wait at two places:
+  Only threads with a statement that may wait ever wait: begin() says so. The
+  one exception reads large events of a replica (loose_blocks.h). Between two
+  statements, such a thread waits before a watched block: its client sends a
+  large packet, or the text of one is copied. There it waits for what others
+  with such texts are expected to take, by what texts took before. Threads wait
+  at two places:
   - in pools::allocate(), before it takes a shard or an arena's flag, for pools
     of statements and sessions, and for triggers and routines that are parsed.
     Pools of InnoDB never wait: their callers hold latches.
@@ -29,11 +30,13 @@
   A thread that serves no statement yet is charged too. It may become one that
   waits: the owner is told when it is large, and may begin its statement then.
 
-  What a thread took is in taken.h, how it waits in waiting.h, whom the sensor
+  What a thread took is in taken.h, or in loose_blocks.h if none of its
+  statements took it, how it waits in waiting.h, whom the sensor
   asks in owner.h, and what the giver sees of it in taker.h.
 
   Ownership: a Taker is the calling thread's and lives until its end.
-  Threads: any, unless said otherwise. Locks: the mutex of Rounds, to wait.
+  Threads: any, unless said otherwise. Locks: the mutex of Rounds, to wait, and
+  that of Loose_blocks.
   Allocates nothing. errno stays.
   Errors: switch_on() returns an errno. Units: bytes; microseconds.
 */
@@ -58,6 +61,9 @@ void switch_off();
 /** False: threads are charged, and never wait. They ask from the moment on when
 one of them sees that memory is short, whatever the giver does meanwhile. */
 void let_threads_wait(bool may_wait);
+/** The kernel counts what was touched of loose_blocks. The giver calls it in
+each round. */
+void see_loose_blocks();
 /** The level is green again, or not: threads ask before they allocate. Nothing
 happens while another thread says so. */
 void let_threads_ask(bool ask);

@@ -17,6 +17,8 @@ namespace {
 
 constexpr uint64_t blocks_pause_us = 5'000;
 
+}  // namespace
+
 int64_t untouched_bytes(const Block &block) {
   static const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   constexpr size_t most = 2048;
@@ -34,8 +36,6 @@ int64_t untouched_bytes(const Block &block) {
   return std::min<int64_t>(static_cast<int64_t>(pages * page),
                            block.untouched_bytes);
 }
-
-}  // namespace
 
 void settle(Thread *self) {
   if (self->promised_bytes == 0) return;
@@ -74,7 +74,9 @@ void drop_block(Thread *self, size_t number) {
 
 void drop_coming(Thread *self) {
   if (self->coming_bytes == 0) return;
-  account.promise(-std::exchange(self->coming_bytes, 0));
+  self->coming_is_loose = false;
+  account.promise(-std::exchange(self->coming_bytes, 0) -
+                  std::exchange(self->coming_later_bytes, 0));
 }
 
 void promise_later(Thread *self) {

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mysys/memdiag/ceiling/owner.h"
 #include "mysys/memdiag/ceiling/taker.h"
 
 namespace memdiag::ceiling {
@@ -39,6 +40,13 @@ struct Thread {
   uint64_t blocks_seen_us{0};
   /** Promised for a watched block that is being allocated. */
   int64_t coming_bytes{0};
+  /** No statement runs: the block is one of loose_blocks. */
+  bool coming_is_loose{false};
+  /** Promised beside it. */
+  int64_t coming_later_bytes{0};
+  Replica_block coming{Replica_block::other};
+  /** The bytes of the event that it read last. They may be freed already. */
+  const void *event{nullptr};
   uint64_t allocated_bytes{0};
   int64_t net_bytes{0};
   /** The least of net_bytes since the statement began, or the last one ended.
@@ -103,6 +111,8 @@ them. */
 void settle(Thread *self);
 void promise(Thread *self, int64_t bytes);
 
+/** Of a block that may be freed already. At most Block::untouched_bytes. */
+int64_t untouched_bytes(const Block &block);
 /** The kernel counts the pages of blocks that the thread touched meanwhile. */
 void see_blocks(Thread *self);
 /** The sensor forgets the block. */

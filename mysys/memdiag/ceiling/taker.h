@@ -27,7 +27,7 @@ extern Tokens tokens;
 
 /** Sums since the server started. */
 struct Counters {
-  /** Waits of running statements. */
+  /** Waits of running statements, and of threads that read an event. */
   std::atomic<uint64_t> waits{0};
   std::atomic<uint64_t> wait_us{0};
   std::atomic<uint64_t> longest_wait_us{0};

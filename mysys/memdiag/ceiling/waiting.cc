@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/loose_blocks.h"
 #include "mysys/memdiag/ceiling/owner.h"
 
 namespace memdiag::ceiling {
@@ -107,6 +108,19 @@ bool may_pass(Thread *self, int64_t bytes, bool waited_long, uint64_t began_us,
          may_go_on(now_us);
 }
 
+void note_wait(uint64_t waited_us, bool went_on, int64_t left_before) {
+  if (went_on) {
+    counters.went_on.fetch_add(1);
+    tell_owner(&Owner::went_on, waited_us, left_before);
+  }
+  counters.waits.fetch_add(1);
+  counters.wait_us.fetch_add(waited_us);
+  uint64_t longest = counters.longest_wait_us.load();
+  while (longest < waited_us &&
+         !counters.longest_wait_us.compare_exchange_weak(longest, waited_us)) {
+  }
+}
+
 uint64_t longest_lane_us(bool nobody_waits) {
   return nobody_waits ? ask_owner(&Owner::longest_wait_us, longest_packet_us)
                       : longest_ask_us;
@@ -197,18 +211,44 @@ bool wait(Thread *self, int64_t bytes, May may) {
   if (last == Answer::tokens) self->token_bytes += bytes;
   self->went_on = last == Answer::went_on ? self->went_on + 1 : 0;
   if (now_us == began_us) return last != Answer::refuse;
-  const uint64_t waited_us = now_us - began_us;
-  if (last == Answer::went_on) {
-    counters.went_on.fetch_add(1);
-    tell_owner(&Owner::went_on, waited_us, left_before);
-  }
-  counters.waits.fetch_add(1);
-  counters.wait_us.fetch_add(waited_us);
-  uint64_t longest = counters.longest_wait_us.load();
-  while (longest < waited_us &&
-         !counters.longest_wait_us.compare_exchange_weak(longest, waited_us)) {
-  }
+  note_wait(now_us - began_us, last == Answer::went_on, left_before);
   return last != Answer::refuse;
+}
+
+void wait_to_read(Thread *self) {
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  const int64_t left_before = account.left_bytes();
+  uint64_t now_us = began_us;
+  uint64_t seen_rounds = rounds.ended();
+  uint64_t seen_us = began_us;
+  const auto is_over = [&] {
+    const bool is_deadly =
+        account.left_bytes() < -account.marks().reserve_bytes;
+    const bool has_event = loose_blocks.has_event();
+    const uint64_t longest_us =
+        is_deadly && has_event ? longest_large_ask_us
+        : is_deadly || has_event
+            ? longest_ask_us
+            : longest_ask_us >> std::min(self->went_on, most_halvings);
+    // The giver may wait for a mutex that this thread holds.
+    return now_us - began_us >= longest_us ||
+           now_us - seen_us >= longest_ask_us;
+  };
+  bool went_on = false;
+  while (account.level() == Level::red && !waits_are_over(self) &&
+         !ask_owner(&Owner::is_killed, false)) {
+    went_on = is_over();
+    if (went_on) break;
+    tell_owner(&Owner::call_giver);
+    rounds.wait(seen_rounds, look_again_us);
+    read_if_due();
+    now_us = clock_us(CLOCK_MONOTONIC);
+    if (rounds.ended() == seen_rounds) continue;
+    seen_rounds = rounds.ended();
+    seen_us = now_us;
+  }
+  self->went_on = went_on ? self->went_on + 1 : 0;
+  if (now_us != began_us) note_wait(now_us - began_us, went_on, left_before);
 }
 
 void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {

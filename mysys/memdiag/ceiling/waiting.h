@@ -8,6 +8,7 @@
 #ifndef MEMDIAG_CEILING_WAITING_H
 #define MEMDIAG_CEILING_WAITING_H
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -39,6 +40,22 @@ bool ends_at_once(const Thread *self);
 /** @param bytes  are promised
 @return false: the block is refused */
 bool wait(Thread *self, int64_t bytes, May may);
+
+/** An event takes the bytes that are read, its rows, the values that a worker
+makes of them, and the rows that it packs for the server's own binary log:
+patches/diets/0056-applied-rows.patch and 0057-packed-rows.patch. The bytes of
+an UPDATE have its row before and after, and so do the others. */
+constexpr int64_t taken_for_event(int64_t bytes, int64_t applied_bytes) {
+  // What is held for an event before makes room while this one is applied, but
+  // for the bytes or rows that are read, and the rows that are packed.
+  return std::max(2 * bytes, 4 * bytes - applied_bytes);
+}
+/** The thread reads a large event of a replica. It is promised what its workers
+will take for it, and waits for that. Meanwhile it holds a mutex that SHOW
+REPLICA STATUS needs. So it waits for longest_ask_us at most; for
+longest_large_ask_us if to go on would end the server, and the end of another
+event will bring room. Workers never wait. */
+void wait_to_read(Thread *self);
 
 /** There is not plenty for more blocks of this size, each perhaps twice as
 large as the one before. */

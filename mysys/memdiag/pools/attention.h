@@ -55,6 +55,8 @@ constexpr size_t watched_size = 1 << 20;
 quarter smaller, down to 8 KB, when it gets none. 0: the account is not known.
 */
 inline constinit std::atomic<Account> account_of_buffers{0};
+/** The account of the bytes of binary log events. 0: it is not known. */
+inline constinit std::atomic<Account> account_of_events{0};
 
 struct Watcher {
   /** Called by allocate() before it takes a shard or a flag of an arena, so it

@@ -317,8 +317,11 @@ uint32_t note_instrument(const char *category, const char *name,
     set_tags(all, i);
     if (full == root_blocks::limited_later)
       root_blocks::key_limited_later = known;
-    if (full == "memory/mysys/IO_CACHE" && place_count + i < max_routes)
-      pools::account_of_buffers = static_cast<uint16_t>(place_count + i);
+    if (place_count + i < max_routes) {
+      const auto account = static_cast<uint16_t>(place_count + i);
+      if (full == "memory/mysys/IO_CACHE") pools::account_of_buffers = account;
+      if (full == "memory/sql/Log_event") pools::account_of_events = account;
+    }
     // The command line has been read when engines begin.
     if (strcmp(category, "innodb") == 0) set_tags_without_key(all);
     return known;

@@ -41,7 +41,8 @@ MEMDIAG_CEILING_FIGURE(
     parked_bytes, bytes, "parked", "By", gauge, now.parked_bytes,
     "Frames of the buffer pool whose memory the system has now.")
 MEMDIAG_CEILING_FIGURE(waits, count, "waits", "{wait}", counter, now.waits,
-                       "Waits of running statements for memory.")
+                       "Waits of running statements for memory, and of a "
+                       "replica's reader of events.")
 MEMDIAG_CEILING_FIGURE(wait_microseconds, microseconds, "wait.time", "s",
                        counter, now.wait_us, "How long these were, in all.")
 MEMDIAG_CEILING_FIGURE(longest_wait_microseconds, microseconds, "longest_wait",

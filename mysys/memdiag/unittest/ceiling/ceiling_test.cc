@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/loose_blocks.h"
 #include "mysys/memdiag/ceiling/taken.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/attention.h"
@@ -1511,20 +1512,25 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
     return static_cast<uint32_t>((*random)() % count);
   };
   static constexpr auto maybe = [] { return one_of(2) != 0; };
-  static constexpr Owner owner{.is_large = maybe,
-                               .is_parsing = maybe,
-                               .is_in_parser = maybe,
-                               .is_before_parser = maybe,
-                               .never_waits = [] { return one_of(8) == 0; },
-                               .text_comes = maybe,
-                               .goes_on = maybe,
-                               .longest_wait_us = [] { return uint64_t{1000}; },
-                               .is_killed = [] { return one_of(8) == 0; },
-                               .keeps_value = [] { return one_of(4) == 0; },
-                               .is_executing = maybe,
-                               .ends_at_once = maybe,
-                               .rolls_back = [] { return one_of(8) == 0; },
-                               .gives_up = maybe};
+  static constexpr Owner owner{
+      .is_large = maybe,
+      .is_parsing = maybe,
+      .is_in_parser = maybe,
+      .is_before_parser = maybe,
+      .never_waits = [] { return one_of(8) == 0; },
+      .replica_block =
+          [](pools::Account) {
+            return Replica_block{static_cast<uint8_t>(one_of(4))};
+          },
+      .text_comes = maybe,
+      .goes_on = maybe,
+      .longest_wait_us = [] { return uint64_t{1000}; },
+      .is_killed = [] { return one_of(8) == 0; },
+      .keeps_value = [] { return one_of(4) == 0; },
+      .is_executing = maybe,
+      .ends_at_once = maybe,
+      .rolls_back = [] { return one_of(8) == 0; },
+      .gives_up = maybe};
   EXPECT_EQ(0, switch_on(&owner));
   let_threads_wait(true);
   static constexpr Pool pools[] = {Pool::session, Pool::statement,
@@ -1536,7 +1542,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
     uint64_t freed = 0;
     Taker *taker = nullptr;
     session_begins();
-    exempt_thread(false);
+    exempt_thread(seed % 2 == 0);
     for (int i = 0; i < 5000; ++i) {
       const size_t size = size_t{one_of(48)} << (10 + one_of(11));
       switch (one_of(9)) {
@@ -1583,6 +1589,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
       now_us += 200'000;
       (void)account.read(now_us);
       let_threads_ask(account.level() > Level::green);
+      see_loose_blocks();
       rounds.end_one();
       if (i % 64 == 63) {
         switch_off();
@@ -1600,6 +1607,8 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
   stop = true;
   giver.join();
   let_threads_wait(false);
+  now_us += Loose_blocks::longest_us;
+  see_loose_blocks();
   EXPECT_EQ(0, account.promised_bytes());
   EXPECT_EQ(0, account.expected_bytes());
   EXPECT_EQ(0, tokens.taken_bytes());

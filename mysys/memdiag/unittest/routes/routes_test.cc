@@ -62,10 +62,13 @@ FRESH_TEST(Routes, PerformanceSchemasKeysAreTaken) {
   EXPECT_EQ(Pool::statement, pool_of(tag_of_key(9)));
 }
 
-FRESH_TEST(Routes, BuffersThatMayBeSmallerAreKnown) {
+FRESH_TEST(Routes, TheCeilingKnowsBuffersAndEvents) {
   EXPECT_EQ(0u, pools::account_of_buffers);
+  EXPECT_EQ(0u, pools::account_of_events);
   (void)note("mysys", "IO_CACHE", 7);
   EXPECT_EQ(memdiag::route_of(tag_of_key(7)), pools::account_of_buffers);
+  (void)note("sql", "Log_event", 6);
+  EXPECT_EQ(memdiag::route_of(tag_of_key(6)), pools::account_of_events);
   (void)note("sql", "THD::main_mem_root", 8);
   EXPECT_EQ(memdiag::route_of(tag_of_key(7)), pools::account_of_buffers);
 }

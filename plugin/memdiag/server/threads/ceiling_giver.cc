@@ -437,6 +437,7 @@ bool round(State *self) {
     let_threads_ask(self->at_work && acts() &&
                     account.level() >= Level::yellow);
     if (self->kills_due) kill_again(self);
+    see_loose_blocks();
     if (self->waiters.load(std::memory_order_relaxed) != 0) learn(self);
     again = take_step(self, now_us);
   } catch (const std::bad_alloc &) {

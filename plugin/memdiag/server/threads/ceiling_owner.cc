@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "my_sys.h"
+#include "mysys/memdiag/pools/attention.h"
+#include "mysys/memdiag/upstream/places.h"
 #include "mysys/memdiag/upstream/scope_hooks.h"
 #include "plugin/memdiag/server/threads/ceiling_state.h"
 #include "plugin/memdiag/server/threads/ceiling_statement.h"
@@ -136,6 +138,23 @@ bool never_waits() {
   return thd == nullptr || exempt::is_of_system(thd) ||
          (!may_begin_early(thd) && thd->get_command() != COM_SLEEP &&
           thd->get_command() != COM_STMT_SEND_LONG_DATA);
+}
+
+Replica_block replica_block(pools::Account account) {
+  const THD *const thd = current_thd;
+  if (thd == nullptr || !thd->slave_thread ||
+      thd->system_thread == SYSTEM_THREAD_SLAVE_IO)
+    return Replica_block::other;
+  // Without workers, the reader applies what it has read while tables are open.
+  if (thd->system_thread != SYSTEM_THREAD_SLAVE_SQL ||
+      thd->open_tables != nullptr)
+    return Replica_block::applied;
+  // Places come first among the accounts.
+  if (account == static_cast<pools::Account>(Place::rows))
+    return Replica_block::rows;
+  return account != 0 && account == pools::account_of_events.load()
+             ? Replica_block::event
+             : Replica_block::other;
 }
 
 bool text_comes() {

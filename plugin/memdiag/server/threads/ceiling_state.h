@@ -220,6 +220,7 @@ bool new_session();
 bool is_parsing();
 bool is_in_parser();
 bool never_waits();
+Replica_block replica_block(pools::Account account);
 bool text_comes();
 bool goes_on();
 bool nobody_waits();
