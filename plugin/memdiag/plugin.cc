@@ -152,6 +152,7 @@ int start(void *plugin) {
   meters::register_them();
   // Most of what a start executes is over.
   (void)program::give_back_pages();
+  mallctl::keep_metadata_small();
   return 0;
 }
 

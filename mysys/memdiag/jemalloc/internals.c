@@ -78,6 +78,25 @@ bool memdiag_arena_pages(unsigned arena, size_t *resident,
   return true;
 }
 
+const void *memdiag_arena_keep_metadata_small(unsigned arena) {
+  tsdn_t *const thread = tsdn_fetch();
+  arena_t *const found = arena_at(thread, arena);
+  if (found == NULL) return NULL;
+  base_t *const base = found->base;
+  malloc_mutex_lock(thread, &base->mtx);
+  const base_block_t *const first = base->blocks;
+  for (base_block_t *block = base->blocks;
+       block != NULL && opt_thp == thp_mode_never; block = block->next) {
+    char *const end = (char *)block + block->size;
+    char *const unused = end - PAGE_FLOOR(edata_bsize_get(&block->edata));
+    /* A kernel without huge pages refuses it. */
+    (void)madvise(block, block->size, MADV_NOHUGEPAGE);
+    if (unused != end) (void)madvise(unused, end - unused, MADV_DONTNEED);
+  }
+  malloc_mutex_unlock(thread, &base->mtx);
+  return first;
+}
+
 /** @return false: another thread is at it */
 static bool purge_all(tsdn_t *thread, pac_t *pac, decay_t *decay,
                       pac_decay_stats_t *stats, ecache_t *pages) {

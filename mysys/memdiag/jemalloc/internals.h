@@ -55,6 +55,14 @@ refresh. Takes the mutex of the arena's metadata.
 @return false: no such arena */
 bool memdiag_arena_pages(unsigned arena, size_t *resident, size_t *dirty_pages);
 
+/** Ask the kernel for no huge pages in an arena's metadata, and give back what
+of it was never used. jemalloc 5.3.1 applies the option thp to the other pages
+alone. The metadata of each arena has 2 MB to begin with and uses a tenth of
+them. Takes the mutex of the arena's metadata. Where thp is not "never", nothing
+is done.
+@return the first block of the metadata; nullptr: no such arena */
+const void *memdiag_arena_keep_metadata_small(unsigned arena);
+
 /** Purge an arena's unused pages, as arena.<i>.purge does, and tell what that
 does not: jemalloc returns at once if another thread is purging the arena, which
 may take only the pages that are due.

@@ -176,6 +176,18 @@ Result<Arena_pages> arena_pages(unsigned arena) {
              : Result<Arena_pages>::failed(EFAULT);
 }
 
+Result<const void *> keep_metadata_small(unsigned arena) {
+  const void *const first = memdiag_arena_keep_metadata_small(arena);
+  return first != nullptr ? Result<const void *>::ok(first)
+                          : Result<const void *>::failed(EFAULT);
+}
+
+void keep_metadata_small() {
+  const auto arenas = read<Ctl::arenas_narenas>();
+  for (unsigned arena = 0; arena < arenas.value_or(0); ++arena)
+    (void)keep_metadata_small(arena);
+}
+
 Result<bool> purge_arena(unsigned arena) {
   bool skipped;
   return memdiag_arena_purge(arena, &skipped) ? Result<bool>::ok(!skipped)

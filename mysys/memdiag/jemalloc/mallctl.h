@@ -12,9 +12,9 @@
   EPERM, ENOTSUP (not linked). No call throws, logs or aborts.
   Threads: all calls may be made from any thread. jemalloc serialises its
   controls with one mutex, so read(), write() and refresh() do not belong on a
-  hot path. `placed`, arena_of(), extent_at(), arena_pages() and purge_arena()
-  do not take that mutex. arena_pages() and purge_arena() take mutexes of the
-  arena.
+  hot path. `placed`, arena_of(), extent_at(), arena_pages(), purge_arena()
+  and keep_metadata_small(arena) do not take that mutex. The last three take
+  mutexes of the arena.
   Units: bytes, except where a name says otherwise.
   Ownership: strings that come back are jemalloc's own and static, except
   arena names, which are copied out.
@@ -138,6 +138,13 @@ struct Arena_pages {
 
 /** EFAULT: no such arena. */
 Result<Arena_pages> arena_pages(unsigned arena);
+
+/** The metadata of an arena gets no huge pages, unless those of blocks may have
+them (opt.thp).
+@return its first block. EFAULT: no such arena */
+Result<const void *> keep_metadata_small(unsigned arena);
+/** That of all arenas. Some are jemalloc's own. */
+void keep_metadata_small();
 
 /** Purge all unused pages of an arena.
 @return false: nothing was done, because another thread is purging the arena,

@@ -2,7 +2,8 @@
   The pages of the program and of its libraries.
 
   The kernel maps 64 KB of the file around each page that is touched, so a start
-  leaves most of the program in RSS, although much of it runs only then.
+  leaves most of the program in RSS, although much of it runs only then. The
+  program's data get no huge pages, from its first constructor on.
 
   Ownership: none. Threads: any. Locks: none. Allocates nothing. Errors: what
   the kernel does not tell stays. Units: bytes.

@@ -119,6 +119,7 @@ int make_arena(Pool pool, unsigned slot) noexcept {
     return unavailable;
   }
   const unsigned arena = created.value();
+  (void)mallctl::keep_metadata_small(arena);
   char name[mallctl::arena_name_size];
   snprintf(name, sizeof name, "%s.%u", spec_of(pool).name, slot);
   // An arena without a name or with jemalloc's decay times still serves; the

@@ -9,6 +9,7 @@
 
 #include <jemalloc/jemalloc.h>
 
+#include "mysys/memdiag/unittest/no_huge_pages.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -216,6 +217,21 @@ TEST(Mallctl, ArenaNames) {
   EXPECT_NE(0, mallctl::set_arena_name(arena, nullptr));
   EXPECT_EQ(0, mallctl::set_arena_name(arena, before));
   block.free();
+}
+
+// The option thp:never is not applied to it.
+TEST(Mallctl, MetadataGetNoHugePages) {
+  const unsigned arena = mallctl::read<Ctl::arenas_create>().value();
+  const auto first = mallctl::keep_metadata_small(arena);
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(has_no_huge_pages(first.value()));
+  // What was never used is still zero: blocks come from it.
+  void *const block = placed::allocate(arena, placed::no_cache, 100, false);
+  ASSERT_NE(nullptr, block);
+  placed::free(block, placed::no_cache, 100);
+  mallctl::keep_metadata_small();
+  for (unsigned none : {narenas(), 4096u, 4097u, ~0u})
+    EXPECT_EQ(EFAULT, mallctl::keep_metadata_small(none).error()) << none;
 }
 
 TEST(Mallctl, ArenaOfForeignMemory) {

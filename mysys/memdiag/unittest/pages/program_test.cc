@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "mysys/memdiag/pages/presence.h"
+#include "mysys/memdiag/unittest/no_huge_pages.h"
 
 namespace memdiag::program {
 namespace {
@@ -53,6 +54,13 @@ TEST(Program, pages_leave_the_process_and_come_back) {
   EXPECT_EQ(0u, pages_of_constants());
   EXPECT_EQ(1u, sum_of_constants());
   EXPECT_EQ(mb / page_size(), pages_of_constants());
+}
+
+TEST(Program, its_data_get_no_huge_pages) {
+  static char zeros[4 * mb];
+  static char data[4 * mb] = {1};
+  EXPECT_TRUE(memdiag_test::has_no_huge_pages(zeros + 2 * mb));
+  EXPECT_TRUE(memdiag_test::has_no_huge_pages(data + 2 * mb));
 }
 
 /** As a debugger or a probe does. */
