@@ -24,14 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.runner import arms as arm_list
 from bench.runner import limited, memory, prepared, report, rounds
 from bench.workloads.killers import KILLERS, Killer, Killers
-from harness import cgroup
+from harness import cgroup, huge_pages
 from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection, Result, SqlError
 
 PROBE_PAUSE_SECONDS = 0.05
-HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 # Their answers do not count: no load is made of them.
 OF_NO_DATA = ("SET ", "PREPARE ", "BEGIN", "COMMIT", "ROLLBACK")
 CEILING = "dev"
@@ -138,20 +137,6 @@ class Turn:
         return f"{self.arm}, {self.load} x {self.clients}, {self.limit_mb} MB{quota}, THP {self.huge_pages}"
 
 
-@contextlib.contextmanager
-def huge_pages(mode: str) -> Iterator[None]:
-    """Of the whole machine: "madvise", "always" or "" for what it is."""
-    before = HUGE_PAGES.read_text().partition("[")[2].partition("]")[0]
-    if mode in ("", before):
-        yield
-        return
-    HUGE_PAGES.write_text(mode)
-    try:
-        yield
-    finally:
-        HUGE_PAGES.write_text(before)
-
-
 class Unlimited:
     """A server without a limit, which knows what a statement has to answer. It starts when it is first asked."""
 
@@ -213,7 +198,7 @@ def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> 
     workload = Killers(pool_mb=int(turn.limit_mb * pool_percent / 100))
     got = Answers()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(huge_pages(turn.huge_pages))
+        stack.enter_context(huge_pages.set_to(turn.huge_pages))
         folder = stack.enter_context(prepared.copy(template, arm))
         limit = stack.enter_context(cgroup.memory_limit(turn.limit_mb << 10))
         wrapper = limit.wrapper()

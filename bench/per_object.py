@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
 from bench.runner import memory, objects, prepared, report, rounds
+from harness import huge_pages
 from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server
@@ -201,9 +202,15 @@ def chosen(names: str) -> list[objects.Kind]:
 def main() -> int:
     parser = rounds.parser(__doc__.splitlines()[0], rounds=3, arms=("dev", "dev-no-pools", "debian"))
     parser.add_argument("--objects", default=",".join(objects.KINDS), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--huge-pages", default="", help='of the machine: always, madvise; "" as it is (default)')
     options = parser.parse_args()
     rounds.require_positive(options)
     kinds = chosen(options.objects)
+
+    def measure(arms: Sequence[arm_list.Arm], template: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+        with huge_pages.set_to(options.huge_pages):
+            yield from round_of(arms, template, kinds)
+
     return rounds.run(
         "per_object",
         options,
@@ -211,9 +218,10 @@ def main() -> int:
             "kinds": [kind.name for kind in kinds],
             "counts": {kind.name: kind.step * (objects.STEPS + 1) for kind in kinds},
             "mysqld": objects.OPTIONS,
+            "huge_pages": options.huge_pages,
         },
         prepare=objects.template,
-        measure=lambda arms, folder: round_of(arms, folder, kinds),
+        measure=measure,
         brief=lambda run: ", ".join(f"{kind.name} {line(run[kind.name]).slope:.1f} KiB" for kind in kinds),
         render=render,
         seconds_each=30 * len(kinds),

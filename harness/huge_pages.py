@@ -12,9 +12,12 @@ SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 @contextlib.contextmanager
-def always() -> Iterator[str]:
-    """Switches huge pages on for the whole machine, and back to the former setting, even if this process is killed.
-    The value of the block is that setting."""
+def set_to(mode: str) -> Iterator[str]:
+    """Sets huge pages of the whole machine to "always", "madvise" or "never", and back to the former setting, even if
+    this process is killed. "" changes nothing. The value of the block is the former setting."""
+    if not mode:
+        yield ""
+        return
     try:
         before = re.search(r"\[(\w+)\]", SETTING.read_text())
         assert before
@@ -23,5 +26,9 @@ def always() -> Iterator[str]:
     except OSError as error:
         raise NotPossible(f"huge pages cannot be set: {error}") from None
     with at_the_end('echo "$1" > "$2"', before[1], SETTING):
-        SETTING.write_text("always")
+        SETTING.write_text(mode)
         yield before[1]
+
+
+def always() -> contextlib.AbstractContextManager[str]:
+    return set_to("always")
