@@ -15,6 +15,7 @@
 #include "plugin/memdiag/server/threads/exempt.h"
 #include "sql/current_thd.h"
 #include "sql/protocol_classic.h"
+#include "sql/rpl_rli.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
 #include "storage/innobase/memdiag/innodb.h"
@@ -168,7 +169,10 @@ bool is_killed() {
   if (thd == nullptr) return false;
   if (Running &running = own().running; running.logged_as_text)
     running.changed_for_good.store(exempt::has_changed_for_good(thd));
-  return thd->killed != THD::NOT_KILLED;
+  // STOP REPLICA does not kill the thread that reads the relay log.
+  return thd->killed != THD::NOT_KILLED ||
+         (thd->system_thread == SYSTEM_THREAD_SLAVE_SQL &&
+          thd->rli_slave != nullptr && thd->rli_slave->abort_slave);
 }
 
 bool goes_on() {
