@@ -139,7 +139,8 @@ TEST_F(Loose, a_block_that_comes_behind_the_look_at_the_clock_is_kept) {
   allocate(m_blocks);
   behind_look = [] { allocate(&killed, Replica_block::event); };
   see_loose_blocks();
-  EXPECT_EQ(3 * 16, promised_mb());
+  // And as much of the block as is mapped there, and untouched.
+  EXPECT_LE(3 * 16, promised_mb());
 }
 
 TEST_F(Loose, blocks_without_a_place_are_charged) {
