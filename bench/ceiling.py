@@ -11,11 +11,13 @@ import functools
 import hashlib
 import itertools
 import json
+import multiprocessing
 import operator
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Any, Self
 
@@ -94,27 +96,43 @@ def _client(killer: Killer, server: Server, number: int, end: float, got: Answer
             return
 
 
-def _probe(server: Server, end: float, got: Answers) -> None:
+def _probe(socket: Path, end: float, longest: Synchronized) -> None:
     """A second client: how long SELECT 1 takes at most."""
     with (
         contextlib.suppress(OSError, SqlError),
-        Connection(server.socket, "", limited.ACCOUNT, limited.PATIENCE_SECONDS) as session,
+        Connection(socket, "", limited.ACCOUNT, limited.PATIENCE_SECONDS) as session,
     ):
         while time.monotonic() < end:
             began = time.monotonic()
             try:
                 session.query("SELECT 1")
             finally:
-                took = time.monotonic() - began
-                with got.lock:
-                    got.longest_probe_s = max(got.longest_probe_s, took)
+                longest.value = max(longest.value, time.monotonic() - began)
             time.sleep(PROBE_PAUSE_SECONDS)
+
+
+@contextlib.contextmanager
+def _probing(server: Server, end: float, got: Answers) -> Iterator[None]:
+    """The second client is a process: in this one, it would wait while another client's thread makes a text of many
+    megabytes."""
+    context = multiprocessing.get_context("fork")
+    longest = context.Value("d", 0.0)
+    process = context.Process(target=_probe, args=(server.socket, end, longest))
+    process.start()
+    try:
+        yield
+        process.join(max(0.0, end + limited.PATIENCE_SECONDS - time.monotonic()))
+    finally:
+        process.kill()
+        process.join()
+        got.longest_probe_s = longest.value
 
 
 def crowd(killer: Killer, clients: int, server: Server, seconds: float, got: Answers) -> None:
     end = time.monotonic() + seconds
     each = [functools.partial(_client, killer, server, number, end, got) for number in range(clients)]
-    limited.run_clients([functools.partial(_probe, server, end, got), *each], end)
+    with _probing(server, end, got):
+        limited.run_clients(each, end)
 
 
 @dataclass(frozen=True)
