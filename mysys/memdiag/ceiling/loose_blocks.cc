@@ -108,7 +108,7 @@ void Loose_blocks::see(Place *place, uint64_t now_us) {
   if (before.address == 0) return;
   // It may have come after the caller's look at the clock.
   const bool is_over = now_us >= since_us + longest_us;
-  // Nobody waits for the mutex meanwhile.
+  // Others have the mutex meanwhile.
   const int64_t now = is_over || before.untouched_bytes == 0
                           ? 0
                           : ceiling::untouched_bytes(before);

@@ -47,8 +47,8 @@ class Loose_blocks {
   void note_taken(int64_t bytes);
   /** There is a block of an event: its end will bring room. */
   bool has_event();
-  /** Of blocks that workers hold although their events are applied. 0: there
-  is another event, which will have their room. */
+  /** Workers hold so much although their events are applied. 0: there is
+  another event, which will have its room. */
   int64_t applied_bytes();
   /** The kernel counts the pages that were touched meanwhile. */
   void see();

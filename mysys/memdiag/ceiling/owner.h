@@ -16,7 +16,7 @@
 
 namespace memdiag::ceiling {
 
-/** What a thread of a replica takes a block for. */
+/** A thread of a replica takes a block for this. */
 enum class Replica_block : uint8_t {
   /** It is none of these. */
   other,

@@ -147,7 +147,7 @@ void ask_for_loose_block(Thread *self, size_t size,
   if (self->coming == Replica_block::event &&
       may_wait.load(std::memory_order_relaxed))
     wait_to_read(self);
-  // Nobody is told of the block.
+  // No watcher will see the block.
   if (generation.load(std::memory_order_relaxed) == 0) drop_coming(self);
 }
 

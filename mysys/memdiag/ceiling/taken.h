@@ -111,7 +111,7 @@ them. */
 void settle(Thread *self);
 void promise(Thread *self, int64_t bytes);
 
-/** Of a block that may be freed already. At most Block::untouched_bytes. */
+/** The block may be freed already. @return at most Block::untouched_bytes */
 int64_t untouched_bytes(const Block &block);
 /** The kernel counts the pages of blocks that the thread touched meanwhile. */
 void see_blocks(Thread *self);

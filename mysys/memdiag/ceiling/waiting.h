@@ -46,8 +46,8 @@ makes of them, and the rows that it packs for the server's own binary log:
 patches/diets/0056-applied-rows.patch and 0057-packed-rows.patch. The bytes of
 an UPDATE have its row before and after, and so do the others. */
 constexpr int64_t taken_for_event(int64_t bytes, int64_t applied_bytes) {
-  // What is held for an event before makes room while this one is applied, but
-  // for the bytes or rows that are read, and the rows that are packed.
+  // The memory of an event before makes room while this one is applied, but for
+  // the bytes or rows that are read, and the rows that are packed.
   return std::max(2 * bytes, 4 * bytes - applied_bytes);
 }
 /** The thread reads a large event of a replica. It is promised what its workers

@@ -225,7 +225,7 @@ TEST(Mallctl, MetadataGetNoHugePages) {
   const auto first = mallctl::keep_metadata_small(arena);
   ASSERT_TRUE(first);
   EXPECT_TRUE(has_no_huge_pages(first.value()));
-  // What was never used is still zero: blocks come from it.
+  // The rest that went back is still zero: blocks come from it.
   void *const block = placed::allocate(arena, placed::no_cache, 100, false);
   ASSERT_NE(nullptr, block);
   placed::free(block, placed::no_cache, 100);
