@@ -15,17 +15,6 @@ bool is_event(Replica_block kind) {
   return kind == Replica_block::event || kind == Replica_block::rows;
 }
 
-class Holder {
- public:
-  explicit Holder(Loose_blocks *held) : m_held(held) { held->hold(); }
-  ~Holder() { m_held->let_go(); }
-  Holder(const Holder &) = delete;
-  Holder &operator=(const Holder &) = delete;
-
- private:
-  Loose_blocks *const m_held;
-};
-
 }  // namespace
 
 Loose_blocks::Place *Loose_blocks::find(const void *block) {
@@ -45,7 +34,7 @@ void Loose_blocks::forget(Place *place) {
 void Loose_blocks::add(const void *block, size_t size, Replica_block kind,
                        int64_t later_bytes) {
   const auto bytes = static_cast<int64_t>(size);
-  const Holder holder(this);
+  const std::lock_guard<std::mutex> guard(m_mutex);
   if (Place *const place = find(nullptr); place != nullptr) {
     *place = {{reinterpret_cast<uintptr_t>(block), size, bytes},
               kind,
@@ -60,13 +49,13 @@ void Loose_blocks::add(const void *block, size_t size, Replica_block kind,
 
 void Loose_blocks::remove(const void *block) {
   if (m_count.load(std::memory_order_relaxed) == 0) return;
-  const Holder holder(this);
+  const std::lock_guard<std::mutex> guard(m_mutex);
   if (Place *const place = find(block); place != nullptr) forget(place);
 }
 
 int64_t Loose_blocks::take_later(const void *block) {
   if (block == nullptr) return 0;
-  const Holder holder(this);
+  const std::lock_guard<std::mutex> guard(m_mutex);
   Place *const place = find(block);
   if (place == nullptr) return 0;
   place->kind = Replica_block::other;
@@ -74,7 +63,7 @@ int64_t Loose_blocks::take_later(const void *block) {
 }
 
 void Loose_blocks::note_taken(int64_t bytes) {
-  const Holder holder(this);
+  const std::lock_guard<std::mutex> guard(m_mutex);
   for (Place &place : m_places) {
     const int64_t taken = std::min(bytes, place.later_bytes);
     place.later_bytes -= taken;
@@ -84,13 +73,13 @@ void Loose_blocks::note_taken(int64_t bytes) {
 }
 
 bool Loose_blocks::has_event() {
-  const Holder holder(this);
+  const std::lock_guard<std::mutex> guard(m_mutex);
   return std::any_of(m_places.begin(), m_places.end(),
                      [](const Place &place) { return is_event(place.kind); });
 }
 
 int64_t Loose_blocks::applied_bytes() {
-  const Holder holder(this);
+  const std::lock_guard<std::mutex> guard(m_mutex);
   int64_t bytes = 0;
   for (const Place &place : m_places) {
     if (is_event(place.kind)) return 0;
@@ -112,7 +101,7 @@ void Loose_blocks::see(Place *place, uint64_t now_us) {
   const int64_t now = is_over || before.untouched_bytes == 0
                           ? 0
                           : ceiling::untouched_bytes(before);
-  const Holder holder(this);
+  const std::lock_guard<std::mutex> guard(m_mutex);
   Block &block = place->block;
   if (block.address != before.address || place->since_us != since_us) return;
   account.charge(block.untouched_bytes - now);
@@ -131,7 +120,7 @@ void Loose_blocks::see() {
 }
 
 void Loose_blocks::clear() {
-  const Holder holder(this);
+  const std::lock_guard<std::mutex> guard(m_mutex);
   for (Place &place : m_places)
     if (place.block.address != 0) forget(&place);
 }

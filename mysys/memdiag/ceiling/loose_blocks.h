@@ -19,12 +19,11 @@
 #ifndef MEMDIAG_CEILING_LOOSE_BLOCKS_H
 #define MEMDIAG_CEILING_LOOSE_BLOCKS_H
 
-#include <pthread.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 #include "mysys/memdiag/ceiling/taken.h"
 
@@ -55,8 +54,8 @@ class Loose_blocks {
   void clear();
 
   /** @name Around fork(), see mysys/memdiag/fork.cc @{ */
-  void hold() noexcept { pthread_mutex_lock(&m_mutex); }
-  void let_go() noexcept { pthread_mutex_unlock(&m_mutex); }
+  void hold() { m_mutex.lock(); }
+  void let_go() { m_mutex.unlock(); }
   /** @} */
 
  private:
@@ -78,8 +77,7 @@ class Loose_blocks {
 
   std::array<Place, most_blocks> m_places;
   std::atomic<size_t> m_count{0};
-  // Those of the C++ library are not initialised by constants.
-  pthread_mutex_t m_mutex = PTHREAD_MUTEX_INITIALIZER;
+  std::mutex m_mutex;
 };
 
 extern constinit Loose_blocks loose_blocks;
