@@ -59,6 +59,16 @@ bool memdiag_extent_at(const void *address, struct memdiag_extent *extent) {
   return extent->bytes != 0;
 }
 
+size_t memdiag_no_extents_from(const void *address) {
+  rtree_ctx_t nothing_known;
+  rtree_ctx_data_init(&nothing_known);
+  const uintptr_t key = (uintptr_t)address;
+  if (rtree_leaf_elm_lookup(tsdn_fetch(), &arena_emap_global.rtree,
+                            &nothing_known, key, false, false) != NULL)
+    return 0;
+  return rtree_leafkey(key) + ((size_t)1 << rtree_leaf_maskbits()) - key;
+}
+
 static arena_t *arena_at(tsdn_t *thread, unsigned arena) {
   return arena < narenas_total_get() ? arena_get(thread, arena, false) : NULL;
 }

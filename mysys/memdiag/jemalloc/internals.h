@@ -48,6 +48,12 @@ after.
 @return false: jemalloc knows none there */
 bool memdiag_extent_at(const void *address, struct memdiag_extent *extent);
 
+/** The map of pages has a node for each gigabyte that ever had an extent.
+@param address  any but NULL
+@return so many bytes from the address on have no node, so no extent begins in
+them; 0: there is a node */
+size_t memdiag_no_extents_from(const void *address);
+
 /** An arena's pages as they are now; the statistics have them as of the last
 refresh. Takes the mutex of the arena's metadata.
 @param arena     any number

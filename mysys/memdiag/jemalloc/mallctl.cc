@@ -213,6 +213,10 @@ Result<Extent> extent_at(const void *address) {
       {found.arena, found.bytes, found.regions, found.free_regions, pages});
 }
 
+size_t no_extents_from(const void *address) {
+  return memdiag_no_extents_from(address);
+}
+
 int refresh() {
   // Any write advances it; the value is not used.
   return write<Ctl::epoch>(1);

@@ -176,6 +176,10 @@ EINVAL: none is known there. Safe for any address at any time. If others split
 or free the extent meanwhile, the answer is a mixture of before and after. */
 Result<Extent> extent_at(const void *address);
 
+/** For any address but null, so many bytes from it on in which no extent
+begins, by a look at one node of the allocator's map: up to a gigabyte, or 0. */
+size_t no_extents_from(const void *address);
+
 /** Take a new snapshot of all statistics. jemalloc's statistics do not change
 between two calls of this, so everything read after one call and before the
 next belongs together, unless another thread also calls it. */

@@ -11,8 +11,11 @@ namespace {
 bool walk_range(Address_range range, const Page_scan &scan, Walk *found) {
   Presence presence(range, &scan);
   for (uintptr_t at = range.begin; at < range.end;) {
-    const auto extent = mallctl::extent_at(reinterpret_cast<void *>(at));
-    const size_t bytes = extent ? extent.value().bytes : page_size();
+    const auto *const address = reinterpret_cast<const void *>(at);
+    const auto extent = mallctl::extent_at(address);
+    const size_t bytes =
+        extent ? extent.value().bytes
+               : std::max(page_size(), mallctl::no_extents_from(address));
     const uintptr_t end = at + std::min(bytes, range.end - at);
     uint64_t huge_bytes = 0;
     const auto present = presence.bytes({at, end}, &huge_bytes);

@@ -6,7 +6,9 @@
   next, and the kernel is asked for their pages. No lock of the allocator's is
   held over it, nothing stops, and what others change meanwhile is counted as it
   was or as it is. The cost is that of the number of extents: some 10 ms for 200
-  MB in small blocks, and half of that in blocks of all sizes.
+  MB in small blocks, and half of that in blocks of all sizes. Where the
+  allocator never had an extent, steps are of a gigabyte, because others reserve
+  addresses by the terabyte.
 
   Threads: any. Nothing of the pools is allocated. Units: bytes.
 */

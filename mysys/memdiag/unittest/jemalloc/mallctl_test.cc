@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <jemalloc/jemalloc.h>
+#include <sys/mman.h>
 
 #include "mysys/memdiag/unittest/no_huge_pages.h"
 #include "mysys/memdiag/unittest/test.h"
@@ -348,6 +349,23 @@ TEST(Mallctl, ExtentsAreSlabsAndLargeBlocks) {
                               static_cast<const void *>(declared),
                               static_cast<const void *>(nullptr)})
     EXPECT_EQ(EINVAL, mallctl::extent_at(foreign).error());
+  EXPECT_EQ(0u, mallctl::no_extents_from(large));
+}
+
+TEST(Mallctl, WhereNoExtentWasALookTellsAGigabyte) {
+  constexpr size_t gigabyte = 1 << 30;
+  void *const reserved =
+      mmap(nullptr, 3 * gigabyte, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(MAP_FAILED, reserved);
+  const auto begin = reinterpret_cast<uintptr_t>(reserved);
+  const uintptr_t whole = (begin + gigabyte - 1) / gigabyte * gigabyte;
+  const auto from = [](uintptr_t at) {
+    return mallctl::no_extents_from(reinterpret_cast<const void *>(at));
+  };
+  EXPECT_EQ(gigabyte, from(whole));
+  EXPECT_EQ(gigabyte - 4096, from(whole + 4096));
+  EXPECT_EQ(0, munmap(reserved, 3 * gigabyte));
 }
 
 TEST(Placed, BlocksOfACacheComeBackFromIt) {

@@ -302,6 +302,25 @@ ledger::Ledger take(
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // A sanitizer has more memory of its own than the process.
 
+// A walk that looks at each of its pages takes minutes.
+TEST(Ledger, AReservationOfTerabytesIsNoHindrance) {
+  constexpr size_t terabyte = size_t{1} << 40;
+  void *const reserved =
+      mmap(nullptr, 4 * terabyte, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) GTEST_SKIP() << "no room for a reservation";
+  memset(static_cast<char *>(reserved) + 2 * terabyte, 1, mb);
+  const auto [rows, warnings] = take(Precision::exact);
+  EXPECT_TRUE(warnings.empty()) << warnings.front();
+  const auto rss =
+      static_cast<double>(*memdiag::process_memory::resident_bytes());
+  EXPECT_NEAR(rss, static_cast<double>(sum_of(rows)), 1.0 * mb);
+  const auto walk = reader.recent_walk({});
+  ASSERT_TRUE(walk);
+  EXPECT_GE(walk->unowned_bytes, mb);
+  EXPECT_EQ(0, munmap(reserved, 4 * terabyte));
+}
+
 TEST(Ledger, OfThisProcess) {
   for (const Precision precision : {Precision::exact, Precision::cheap}) {
     const auto [rows, warnings] = take(precision);
