@@ -132,11 +132,13 @@ void memdiag_group_replication_free(void *block) {
   memdiag::pools::free_as_bound(memdiag::Pool::group_replication, block);
 }
 
-void memdiag_client_is_idle() {
+int memdiag_client_is_idle() {
   const int error = errno;
+  const int calls = ask_owner(&memdiag::ceiling::Owner::client_is_idle, -1);
   memdiag::pools::suspend_cache();
   regions::give_back_unused_stack();
   errno = error;
+  return calls;
 }
 
 void memdiag_client_is_back() {

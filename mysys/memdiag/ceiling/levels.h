@@ -28,6 +28,9 @@ struct Marks {
   int64_t plenty_bytes;
   /** Running statements go on while so much is left. */
   int64_t reserve_bytes;
+  /** Beyond so much more than the target, no statement begins whose session may
+  keep what it takes. */
+  int64_t beyond_bytes{reserve_bytes / 2};
   bool operator==(const Marks &) const = default;
 };
 

@@ -39,6 +39,11 @@ struct Owner {
   Called from malloc(): it allocates nothing, and waits for nothing.
   @return false: to be told again after the next event */
   bool (*is_large)(){nullptr};
+  /** The calling thread waits for its client, and has for some seconds. Called
+  where it may lock and free.
+  @return a file descriptor that can be read when it should be told this again;
+          -1: it need not */
+  int (*client_is_idle)(){nullptr};
   /** The calling thread serves a new session. Called where it may lock and
   allocate.
   @return true: before its first statement, it waits as between two others */

@@ -5,18 +5,24 @@
 
   A thread that has waited for five seconds gives back what it holds only for
   the next statement: the unused part of its stack, and its cache of malloc()'s
-  blocks. 10,000 idle connections would hold 1 GB with it.
+  blocks. 10,000 idle connections would hold 1 GB with it. It can be called to
+  give back more when memory becomes short later.
 */
 
 #ifndef MEMDIAG_IDLE_HOOKS_H
 #define MEMDIAG_IDLE_HOOKS_H
 
+#include <poll.h>
 #include <time.h>
+
+#include <algorithm>
 
 extern "C" {
 /** The calling thread has waited for its client for idle_seconds and
-goes on waiting. Both functions keep errno. */
-[[gnu::weak]] void memdiag_client_is_idle();
+goes on waiting. Both functions keep errno.
+@return a file descriptor that can be read when the thread should call this
+        again; -1: it need not */
+[[gnu::weak]] int memdiag_client_is_idle();
 /** That wait is over. */
 [[gnu::weak]] void memdiag_client_is_back();
 }
@@ -28,8 +34,8 @@ namespace memdiag {
 is over, that is a fifth of a processor. */
 constexpr time_t idle_seconds = 5;
 
-/** One wait for a client, cut in two: idle_seconds, and the rest. A wait that
-is not twice as long is not cut. */
+/** One wait for a client, cut in two: idle_seconds, and the rest, which a call
+cuts once more. A wait that is not twice as long is not cut. */
 class Client_wait {
  public:
   /** @param reads    it waits for something to read
@@ -45,25 +51,59 @@ class Client_wait {
   Client_wait(const Client_wait &) = delete;
   Client_wait &operator=(const Client_wait &) = delete;
 
+  /** ppoll() for the next part.
+  @param mask  ppoll()'s; null: none
+  @return as ppoll(), for the client alone */
+  int wait(pollfd *client, const sigset_t *mask) {
+    m_called = false;
+    pollfd both[] = {*client, {m_bell, POLLIN, 0}};
+    const int ready = ppoll(both, m_bell < 0 ? 1 : 2, timeout(), mask);
+    client->revents = both[0].revents;
+    if (ready <= 0) return ready;
+    m_called = both[1].revents != 0;
+    return both[0].revents != 0 ? 1 : 0;
+  }
+
   /** The time to wait now. */
   const timespec *timeout() const { return m_first ? &m_part : m_timeout; }
 
-  /** @param result  what ppoll() returned
-      @return that was the first part: wait again */
+  /** @param result  what wait() returned
+      @return there is another part: wait again */
   bool goes_on(int result) {
-    if (!m_first || result != 0) return false;
-    m_first = false;
-    m_idle = true;
-    if (m_timeout != nullptr) m_timeout->tv_sec -= idle_seconds;
-    memdiag_client_is_idle();
+    if (result != 0) return false;
+    if (m_first) {
+      m_first = false;
+      m_idle = true;
+      if (m_timeout != nullptr) m_timeout->tv_sec -= idle_seconds;
+      m_bell = memdiag_client_is_idle();
+      m_since = seconds_now();
+      return true;
+    }
+    if (!m_called) return false;
+    m_bell = -1;
+    memdiag_client_is_back();
+    (void)memdiag_client_is_idle();
+    if (m_timeout != nullptr)
+      m_timeout->tv_sec =
+          std::max<time_t>(m_timeout->tv_sec - (seconds_now() - m_since), 0);
     return true;
   }
 
  private:
+  static time_t seconds_now() {
+    timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+  }
+
   const timespec m_part{idle_seconds, 0};
   timespec *const m_timeout;
   bool m_first;
   bool m_idle = false;
+  int m_bell = -1;
+  bool m_called = false;
+  /** When the second part began. */
+  time_t m_since = 0;
 };
 
 }  // namespace memdiag

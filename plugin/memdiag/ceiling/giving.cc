@@ -198,7 +198,7 @@ bool Pace::may_begin(const Beginner &beginner, uint64_t now_us) {
 }
 
 bool Small_pace::may_begin(const Beginner &beginner, uint64_t now_us) {
-  const bool used_up = beginner.left_bytes < -beginner.reserve_bytes / 2;
+  const bool used_up = beginner.left_bytes < -beginner.beyond_bytes;
   if (beginner.holds) return !beginner.may_keep || !used_up;
   const bool short_of_room = beginner.left_bytes < beginner.reserve_bytes / 4;
   if (short_of_room && beginner.waited_us < small_wait_us) return false;

@@ -267,14 +267,15 @@ class Pace {
 /** Small statements begin at once while a quarter of the reserve is left; those
 that nothing is known of, one after the other. Behind it, they begin after a
 moment. But those that may keep what they take, as a variable or a prepared
-statement, begin one after the other, and none does when half a reserve more is
-taken than the target allows. A statement of a session that others wait for
+statement, begin one after the other, and none does beyond Marks::beyond_bytes.
+A statement of a session that others wait for
 begins at once, unless this last rule holds it back. */
 class Small_pace {
  public:
   struct Beginner {
     int64_t left_bytes;
     int64_t reserve_bytes;
+    int64_t beyond_bytes{reserve_bytes / 2};
     /** 0: nothing is changed, and one of which nothing is known waits. */
     uint64_t waited_us;
     /** False: it reads no table, and nothing else is known of it. */

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "mysys/memdiag/ceiling/owner.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "mysys/memdiag/upstream/hooks.h"
@@ -61,6 +62,41 @@ TEST(ClientWait, IsNotCutWhereItIsShortOrWrites) {
   Client_wait writes(false, nullptr);
   EXPECT_EQ(nullptr, writes.timeout());
   EXPECT_FALSE(writes.goes_on(timed_out));
+}
+
+int told_idle = 0;
+int bell[2];
+
+TEST(ClientWait, ACallCutsItOnceMore) {
+  static constexpr memdiag::ceiling::Owner owner{.client_is_idle = [] {
+    ++told_idle;
+    return bell[0];
+  }};
+  const auto *const before = memdiag::ceiling::owner_in_use.exchange(&owner);
+  int client[2];
+  ASSERT_EQ(0, pipe(client));
+  ASSERT_EQ(0, pipe(bell));
+  {
+    timespec timeout{100, 0};
+    Client_wait wait(true, &timeout);
+    EXPECT_TRUE(wait.goes_on(timed_out));
+    EXPECT_EQ(1, told_idle);
+    pollfd of_client{client[0], POLLIN, 0};
+    ASSERT_EQ(1, write(bell[1], "x", 1));
+    EXPECT_EQ(timed_out, wait.wait(&of_client, nullptr));
+    EXPECT_TRUE(wait.goes_on(timed_out));
+    EXPECT_EQ(2, told_idle);
+    EXPECT_LE(wait.timeout()->tv_sec, 95);
+    // It is told once, although it could be called for ever.
+    ASSERT_EQ(1, write(client[1], "x", 1));
+    EXPECT_EQ(ready, wait.wait(&of_client, nullptr));
+    EXPECT_EQ(POLLIN, of_client.revents);
+    EXPECT_FALSE(wait.goes_on(ready));
+    EXPECT_EQ(2, told_idle);
+  }
+  memdiag::ceiling::owner_in_use.store(before);
+  for (const int each : {client[0], client[1], bell[0], bell[1]})
+    EXPECT_EQ(0, close(each));
 }
 
 /** Uses so much of the stack below the caller. */

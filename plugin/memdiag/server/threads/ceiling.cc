@@ -11,6 +11,7 @@
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
 #include "plugin/memdiag/server/threads/ceiling_state.h"
+#include "plugin/memdiag/server/threads/kept_programs.h"
 #include "sql/mysqld.h"
 #include "storage/innobase/memdiag/balloon.h"
 
@@ -22,6 +23,7 @@ namespace {
 
 constexpr Owner owner{.call_giver = call_giver,
                       .is_large = is_large,
+                      .client_is_idle = client_is_idle,
                       .session_begins = new_session,
                       .is_parsing = is_parsing,
                       .is_in_parser = is_in_parser,
@@ -56,14 +58,11 @@ void warn_of_balloon() {
 }  // namespace
 
 std::string doubt() try {
-  if (account.level() == Level::unknown) return "";
-  const Marks marks = account.marks();
-  const Reading need =
-      sum(needed_now(), static_cast<uint64_t>(marks.reserve_bytes));
-  const auto target = static_cast<uint64_t>(marks.target_bytes);
-  if (!need || *need <= target) return "";
+  const Reading need = need_beyond_target();
+  if (!need) return "";
   return "memdiag_memory_target: the server stays below " +
-         std::to_string(target) + " bytes, and needs " + std::to_string(*need) +
+         std::to_string(account.marks().target_bytes) + " bytes, and needs " +
+         std::to_string(*need) +
          " bytes at rest. Large statements run one at a time, and may end. "
          "Raise the target or the limit, or lower innodb_buffer_pool_size";
 } catch (const std::bad_alloc &) {
@@ -74,6 +73,7 @@ bool is_target(std::string_view text) { return parse_target(text).has_value(); }
 
 void start() {
   started = true;
+  kept_programs::begin();
   register_stage();
   const std::string_view text = wish == nullptr ? "" : wish;
   if (!is_target(text)) {

@@ -13,6 +13,7 @@
 #include "plugin/memdiag/server/threads/ceiling_state.h"
 #include "plugin/memdiag/server/threads/ceiling_statement.h"
 #include "plugin/memdiag/server/threads/exempt.h"
+#include "plugin/memdiag/server/threads/kept_programs.h"
 #include "sql/sp_head.h"
 #include "sql/sp_rcontext.h"
 #include "sql/sql_class.h"
@@ -44,6 +45,8 @@ void wait_at_gate(State *self, THD *thd) {
   thd_wait_end(thd);
   mysql_mutex_unlock(&self->mutex);
   thd->EXIT_COND(&old_stage);
+  if (self->spills.load(std::memory_order_relaxed))
+    (void)kept_programs::drop(thd);
   // The giver may be starved of the CPU. Helping needs no mutex of the gate.
   if (monotonic_us() - self->round_us.load(std::memory_order_relaxed) >=
       help_after_us) {
@@ -93,6 +96,7 @@ bool has_room(State *self, const Running &running, const Expectation &expected,
     return self->small_pace.may_begin(
         {.left_bytes = account.left_bytes(),
          .reserve_bytes = marks.reserve_bytes,
+         .beyond_bytes = marks.beyond_bytes,
          .waited_us = waited_us,
          .known = expected.known,
          .may_keep = running.may_keep,
@@ -100,6 +104,13 @@ bool has_room(State *self, const Running &running, const Expectation &expected,
         monotonic_us());
   return account.left_for_beginners_bytes() - expected.bytes >=
          (waited_us < patient_us ? marks.plenty_bytes : marks.reserve_bytes);
+}
+
+/** Sessions keep the whole room already. The statement would be told to end, and
+its session would keep what it took until then. */
+bool would_keep_too_much(const Running &running) {
+  return running.may_keep &&
+         account.left_bytes() < -account.marks().beyond_bytes;
 }
 
 /** max_execution_time of a SELECT. 0: none. */
@@ -121,7 +132,7 @@ uint64_t longest_wait_us(const THD *thd, bool holds) {
 }
 
 /** Caller holds the mutex. A statement of a session that others may wait for
-waits only if it is small and may keep what it takes.
+waits only if it may keep what it takes, and that would be too much.
 @param expected  others of its digest may tell meanwhile what it takes
 @return true: the statement must not begin */
 bool waits_in_vain(State *self, Running *mine, Expectation *expected,
@@ -133,7 +144,7 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
   bool in_vain = false;
   for (;;) {
     const bool is_small = expected->bytes == 0;
-    if (holds && !is_small) break;
+    if (holds && !is_small && !would_keep_too_much(*mine)) break;
     if (!is_small && !queues) {
       queues = true;
       self->waiting.append(mine);
@@ -141,7 +152,8 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
     }
     const uint64_t waited_us = monotonic_us() - began_us;
     const bool in_turn = is_small || self->waiting.first == mine;
-    const bool alone = !is_small && self->running.count == 0;
+    const bool alone =
+        !is_small && self->running.count == 0 && !would_keep_too_much(*mine);
     if (in_turn && (alone || has_room(self, *mine, *expected, waited_us)))
       break;
     // Running ones may never take what is expected of them.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/ledger/process_memory.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
+#include "plugin/memdiag/server/threads/kept_programs.h"
 #include "scope_guard.h"
 #include "sql/mysqld.h"
 #include "sql/mysqld_thd_manager.h"
@@ -36,6 +38,10 @@ constexpr uint64_t watch_row_us = 1'000'000;
 constexpr uint64_t wake_us = 1'000'000;
 
 constinit std::atomic<bool> giver_is_called{false};
+
+void set_spills(State *self, bool spills) {
+  if (self->spills.exchange(spills) != spills) kept_programs::call_idle(spills);
+}
 
 /** Called within malloc(). */
 bool read_kept(int64_t *bytes) {
@@ -128,9 +134,16 @@ void refresh_limits(State *self, uint64_t now_us) {
     if (!has_bytes || static_cast<uint64_t>(of_limit.target_bytes) <= bytes) {
       marks = of_limit;
       of_group = true;
+    } else if (self->below_rest) {
+      marks = marks_of_target(bytes, statements);
+      marks->beyond_bytes += of_limit.target_bytes - marks->target_bytes;
     }
   }
-  if (!marks && has_bytes) marks = marks_of_target(bytes, statements);
+  if (!marks && has_bytes) {
+    marks = marks_of_target(bytes, statements);
+    if (self->below_rest)
+      marks->beyond_bytes = std::numeric_limits<int64_t>::max() / 2;
+  }
   if (!marks) {
     (void)set_at_work(self, false);
     self->kept_file.clear();
@@ -345,8 +358,7 @@ bool take_step(State *self, uint64_t now_us) {
   if (now.left_bytes - asked_bytes < now.marks.plenty_bytes * 5 / 4)
     unused = unused_bytes(&now.unused_bytes);
   const Next next = self->giving.next(now, now_us);
-  self->spills.store(acts() && self->giving.spills(),
-                     std::memory_order_relaxed);
+  set_spills(self, acts() && self->giving.spills());
   constexpr Action actions[] = {
       Action::wait, Action::purge,     Action::park,     Action::caches,
       Action::end,  Action::give_back, Action::give_back};
@@ -499,10 +511,17 @@ void run(Worker *worker) {
 }
 
 void look_at_limits(State *self) {
-  self->limits_us.reset();
   const uint64_t now_us = monotonic_us();
-  refresh_limits(self, now_us);
+  const auto look = [self, now_us] {
+    self->limits_us.reset();
+    refresh_limits(self, now_us);
+  };
+  self->below_rest = false;
+  look();
   (void)account.read(now_us);
+  if (!need_beyond_target()) return;
+  self->below_rest = true;
+  look();
 }
 
 int set_at_work(State *self, bool at_work) {
@@ -513,6 +532,7 @@ int set_at_work(State *self, bool at_work) {
   } else {
     statement_gate::set(nullptr);
     switch_off();
+    set_spills(self, false);
   }
   self->at_work = at_work;
   return 0;
@@ -524,6 +544,16 @@ Reading needed_now() {
   return needed_at_rest(
       account.kept_bytes(),
       {unused, locked_in_memory ? 0 : balloon::parkable_bytes()});
+}
+
+Reading need_beyond_target() {
+  if (account.level() == Level::unknown) return std::nullopt;
+  const Marks marks = account.marks();
+  const Reading need =
+      sum(needed_now(), static_cast<uint64_t>(marks.reserve_bytes));
+  if (!need || *need <= static_cast<uint64_t>(marks.target_bytes))
+    return std::nullopt;
+  return need;
 }
 
 void give_all_back() {

@@ -13,6 +13,7 @@
 #include "plugin/memdiag/server/threads/ceiling_state.h"
 #include "plugin/memdiag/server/threads/ceiling_statement.h"
 #include "plugin/memdiag/server/threads/exempt.h"
+#include "plugin/memdiag/server/threads/kept_programs.h"
 #include "sql/current_thd.h"
 #include "sql/protocol_classic.h"
 #include "sql/rpl_rli.h"
@@ -57,6 +58,11 @@ bool kill_event(const THD *thd, Running *running) {
 }
 
 }  // namespace
+
+int client_is_idle() {
+  return kept_programs::when_idle(
+      state().spills.load(std::memory_order_relaxed));
+}
 
 bool is_large() {
   THD *const thd = current_thd;

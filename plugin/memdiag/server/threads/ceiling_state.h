@@ -117,7 +117,8 @@ struct State {
   Small_pace small_pace;
   Log log;
 
-  /** Statements that begin spill what they can (Giving). */
+  /** Statements that begin spill what they can (Giving), and sessions drop the
+  stored programs that they keep. */
   std::atomic<bool> spills{false};
   Guess guess;
   /** waiting.count, for those that do not hold the mutex. */
@@ -142,6 +143,8 @@ struct State {
   /** @} */
   std::string kept_file;
   std::optional<uint64_t> limits_us;
+  /** The administrator's target was below what the server needs at rest. */
+  bool below_rest{false};
   uint64_t watched_us{0};
   uint64_t woken_us{0};
   /** The time of the round that saw first that the server shuts down. */
@@ -216,6 +219,7 @@ void register_stage();
 
 /** @name For Owner @{ */
 bool is_large();
+int client_is_idle();
 bool new_session();
 bool is_parsing();
 bool is_in_parser();
@@ -252,6 +256,9 @@ State::round. @return 0, or an errno: nothing was done */
 int set_at_work(State *self, bool at_work);
 /** Without unused pages, and with the buffer pool at its floor. */
 Reading needed_now();
+/** So much and the reserve. Empty: it is not more than the target, or unknown.
+ */
+Reading need_beyond_target();
 /** All parked frames go back. Caller holds State::round. */
 void give_all_back();
 /** @} */

@@ -463,6 +463,17 @@ TEST(Small_pace, is_slow_for_those_that_keep_it_and_ends_behind_the_target) {
   EXPECT_FALSE(pace.may_begin(keeps, 9'000'000));
 }
 
+TEST(Small_pace, lets_those_that_keep_it_begin_as_far_beyond_as_it_is_told) {
+  Small_pace pace;
+  Small_pace::Beginner keeps = small;
+  keeps.beyond_bytes = 100 * mb;
+  keeps.left_bytes = -100 * mb;
+  keeps.waited_us = 200'000;
+  EXPECT_TRUE(pace.may_begin(keeps, 5'000'000));
+  --keeps.left_bytes;
+  EXPECT_FALSE(pace.may_begin(keeps, 9'000'000));
+}
+
 TEST(Small_pace, lets_those_that_nothing_is_known_of_begin_in_turn) {
   Small_pace pace;
   Small_pace::Beginner unknown = small;
