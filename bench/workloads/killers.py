@@ -19,6 +19,8 @@ PREPARED_EACH = 40
 JSON_CALLS = 250_000
 IN_LIST = 100_000
 BULK_ROWS = 60_000
+ROUTINES = 60
+ROUTINE_STEPS = 60
 
 _COUNTS = tuple(ROWS * part // 8 for part in range(3, 9))
 
@@ -168,6 +170,20 @@ def _triggers(number: int) -> Iterator[str]:
         yield f"INSERT INTO level0 (a, b) VALUES {','.join(f'({number}, {each})' for each in range(20))}"
 
 
+def _routines(_number: int) -> Iterator[str]:
+    """Each session keeps all of them, parsed for it alone."""
+    while True:
+        yield from (f"CALL routine{each}(-1)" for each in range(ROUTINES))
+
+
+def _memory_rows(number: int) -> Iterator[str]:
+    """They stay when their statement has ended, also by an error."""
+    yield f"SET max_heap_table_size = {8192 * MIB}"
+    yield f"CREATE TABLE memory_rows{number} (a INT, b VARCHAR(2000)) ENGINE = MEMORY"
+    while True:
+        yield f"INSERT INTO memory_rows{number} VALUES {','.join(['(1, NULL)'] * 100)}"
+
+
 def _transactions(text: str, end: str) -> Iterator[str]:
     """The statement holds its locks while another one reads."""
     while True:
@@ -264,6 +280,8 @@ KILLERS: dict[str, Killer] = {
         Killer("geometry", _geometry),
         Killer("phrases", _phrases),
         Killer("triggers", _triggers, same_answers=False),
+        Killer("routines", _routines, (150,)),
+        Killer("memory_rows", _memory_rows, (8, 32)),
         Killer("row_locks", _row_locks),
         Killer("locking_updates", _locking_updates),
         Killer("connects", _connects, (500,), again=True),
@@ -307,6 +325,12 @@ class Killers(Workload):
             session.query("CREATE TABLE locked (id INT PRIMARY KEY, a INT NOT NULL)")
             insert_rows(session, "locked", LOCKED_ROWS, "i, i")
             self._fill_triggers(server)
+            for each in range(ROUTINES):
+                body = "".join(
+                    f"IF a > {step} THEN SET @b = CONCAT(a, '{step}'); UPDATE locked SET a = a + 1 WHERE id = @b; END IF; "
+                    for step in range(ROUTINE_STEPS)
+                )
+                session.query(f"CREATE PROCEDURE routine{each} (a INT) BEGIN {body} END")
             phrase_burst.fill_documents(session, DOCUMENTS)
 
     def _fill_triggers(self, server: Server) -> None:
