@@ -288,6 +288,28 @@ def nothing_is_written(checks: Checks, server: Server) -> None:
         checks.check("and sets nothing", session.query(variables).rows == settings)
 
 
+def settings_of_others(checks: Checks, server: Server) -> None:
+    """GLOBAL values that would cut, refuse or garble what a session reads."""
+    with server.connect() as session:
+        session.query("CREATE USER plain@localhost")
+        session.query("GRANT PROCESS ON *.* TO plain@localhost")
+
+        def seen() -> tuple[set[str], ...]:
+            sources = report_of(server.socket, "plain")["snapshots"][0]["sources"]
+            pools = {row["POOL"] for row in sources["memdiag_pools"]["rows"]}
+            return set(sources["variables"]["rows"][0]), pools, {name for name, one in sources.items() if one["error"]}
+
+        before = seen()
+        for name, value in (
+            ("sql_select_limit", "1"),
+            ("max_join_size", "1"),
+            ("init_connect", "'SET character_set_results = utf16le'"),
+        ):
+            session.query(f"SET GLOBAL {name} = {value}")
+            checks.check(f"GLOBAL {name} = {value} does not change the report", seen() == before)
+            session.query(f"SET GLOBAL {name} = DEFAULT")
+
+
 def many_sessions(checks: Checks, server: Server) -> None:
     """bench/README.md has the time that this takes."""
     with contextlib.ExitStack() as stack:
@@ -494,6 +516,7 @@ def ours(checks: Checks, build: Build, folder: Path) -> None:
         same_figures(checks, server)
         forms_agree(checks, server)
         nothing_is_written(checks, server)
+        settings_of_others(checks, server)
         faults(checks, server, folder)
         accounts(checks, server)
         ways_in(checks, server, build, folder)

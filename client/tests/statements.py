@@ -52,7 +52,7 @@ def named(statement: str) -> Named:
     ):
         return Named(variables=[name.lower() for name in re.findall(r"'(\w+)'", found[1])])
     if re.fullmatch(
-        r"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED|SHOW ENGINE INNODB STATUS|SHOW FULL PROCESSLIST|FLUSH LOCAL TABLES|KILL \d+|ALTER TABLE `\w+`\.`\w+` ENGINE = InnoDB",
+        r"SET NAMES utf8mb4|SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED|SHOW ENGINE INNODB STATUS|SHOW FULL PROCESSLIST|FLUSH LOCAL TABLES|KILL \d+|ALTER TABLE `\w+`\.`\w+` ENGINE = InnoDB",
         text,
     ):
         return Named()

@@ -180,6 +180,31 @@ class Statements(unittest.TestCase):
                 self.assertTrue(any(variable(name).has(one) for one in SERVERS))
 
 
+class Cutting(OldServer):
+    """Its GLOBAL sql_select_limit is 1."""
+
+    def answer(self, statement: str) -> tuple[list[str], list[tuple]]:
+        names, rows = super().answer(statement)
+        whole = "SET SESSION sql_select_limit = 18446744073709551615" in self.sent
+        return names, rows if whole else rows[:1]
+
+
+class SettingsOfOthers(unittest.TestCase):
+    """A server's GLOBAL value, or its init_connect, holds for each session that sets none of its own."""
+
+    def test_no_answer_is_cut(self):
+        for server in SERVERS:
+            with self.subTest(server.name, comment=server.comment):
+                whole, cut = (snapshot_of(one(server))["sources"] for one in (OldServer, Cutting))
+                self.assertEqual([one["rows"] for one in cut.values()], [one["rows"] for one in whole.values()])
+
+    def test_the_session_has_its_own(self):
+        old = OldServer(SERVERS[0])
+        with linked(old), Session(TARGET):
+            for statement in ("SET NAMES utf8mb4", "SET SESSION sql_big_selects = 1", "SET SESSION autocommit = 1"):
+                self.assertIn(statement, old.sent)
+
+
 class HealthMonitor(unittest.TestCase):
     """A component of MySQL 26.10 has the kernel's figures of a server on another machine, and a day of them."""
 

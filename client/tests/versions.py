@@ -147,7 +147,7 @@ _VARIABLES = (
         " table_open_cache table_definition_cache stored_program_cache tmp_table_size max_heap_table_size sort_buffer_size"
         " join_buffer_size read_buffer_size read_rnd_buffer_size net_buffer_length max_allowed_packet binlog_cache_size"
         " max_binlog_cache_size binlog_stmt_cache_size max_prepared_stmt_count large_pages transaction_alloc_block_size"
-        " query_alloc_block_size time_zone sql_mode innodb_buffer_pool_chunk_size table_open_cache_instances"
+        " query_alloc_block_size time_zone sql_mode sql_select_limit sql_big_selects autocommit innodb_buffer_pool_chunk_size table_open_cache_instances"
         " performance_schema_max_memory_classes",
         BOTH,
     ),  # [S]

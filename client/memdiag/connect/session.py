@@ -145,8 +145,19 @@ class Session:
         return session
 
     def _prepare(self) -> None:
-        self.rows("SET SESSION time_zone = '+00:00'")
+        """No value of the server's, nor of its init_connect, may change what is read, and how."""
         for statement in (
+            "SET NAMES utf8mb4",
+            "SET SESSION time_zone = '+00:00'",
+            # The server would cut what it answers, without a word.
+            "SET SESSION sql_select_limit = 18446744073709551615",
+        ):
+            self.rows(statement)
+        for statement in (
+            # MAX_JOIN_SIZE would refuse statements.
+            "SET SESSION sql_big_selects = 1",
+            # PyMySQL does not see that init_connect has changed it.
+            "SET SESSION autocommit = 1",
             f"SET SESSION max_execution_time = {STATEMENT_SECONDS * 1000}",
             f"SET SESSION max_statement_time = {STATEMENT_SECONDS}",  # MariaDB
             # MariaDB has the variable transaction_isolation since 11.1.1 only.
