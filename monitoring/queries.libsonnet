@@ -7,7 +7,8 @@
 //
 // A NULL is no measurement, and the exporter leaves it out. Nor is a sample of more than 15 s ago.
 //
-// The session's time_zone is '+00:00': in another one an hour may come twice a year.
+// The session's time_zone is '+00:00': in another one an hour may come twice a year. Its sql_select_limit and
+// sql_big_selects are not those of an application, which would cut or refuse answers.
 
 local gauge(column, help) = { column: column, type: 'gauge', help: help };
 local counter(column, help) = { column: column, type: 'counter', help: help };

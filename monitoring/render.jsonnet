@@ -11,7 +11,10 @@ local lines(statement) = std.stripChars(statement, '\n') + '\n';
 local job(name, interval, set) = {
   name: name,
   interval: interval,
-  connections: ['mysql://memdiag_exporter:CHANGE-ME@tcp(127.0.0.1:3306)/information_schema?time_zone=%27%2B00%3A00%27'],
+  connections: [
+    'mysql://memdiag_exporter:CHANGE-ME@tcp(127.0.0.1:3306)/information_schema'
+    + '?time_zone=%27%2B00%3A00%27&sql_select_limit=18446744073709551615&sql_big_selects=1',
+  ],
   queries: [
     {
       name: prefix + query,

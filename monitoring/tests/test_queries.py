@@ -64,3 +64,8 @@ class Statements(unittest.TestCase):
         self.assertTrue(connections)
         for connection in connections:
             self.assertIn("?time_zone=%27%2B00%3A00%27", connection)
+
+    def test_no_answer_is_cut_or_refused(self):
+        """By the GLOBAL sql_select_limit or max_join_size of an application."""
+        for connection in re.findall(r"mysql://\S+", YAML.read_text()):
+            self.assertIn("&sql_select_limit=18446744073709551615&sql_big_selects=1", connection)
