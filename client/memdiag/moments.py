@@ -13,9 +13,10 @@ from typing import Any
 from memdiag.collect.sample import WORTH_BYTES
 from memdiag.collect.snapshot import MOST_STACKS
 from memdiag.files import read_text
+from memdiag.model.units import duration, moment
 from memdiag.model.view import View, total
 from memdiag.problem import Problem
-from memdiag.recording import is_recording, parsed
+from memdiag.recording import Recording, is_recording, parsed
 from memdiag.render.json import FORMAT as REPORT_FORMAT
 
 
@@ -54,7 +55,7 @@ def of_file(operand: str) -> Moment:
     text = read_text(Path(path))
     if is_recording(text):
         recording = parsed(text, path)
-        sample = _chosen(recording.samples, when or "last", path)
+        sample = _chosen(recording, when or "last", path)
         return replace(
             of_sample(f"{path}{'@' + when if when else ''}", sample),
             run=(os.path.realpath(path), _restarts(recording.samples, sample)),
@@ -138,7 +139,8 @@ def _restarts(samples: list[dict[str, Any]], until: dict[str, Any]) -> int:
     return found
 
 
-def _chosen(samples: list[dict[str, Any]], when: str, name: str) -> dict[str, Any]:
+def _chosen(recording: Recording, when: str, name: str) -> dict[str, Any]:
+    samples = recording.samples
     known = [sample for sample in samples if not sample.get("down")]
     if not known:
         raise Problem(f"{name} has no sample of a server that was up")
@@ -154,12 +156,18 @@ def _chosen(samples: list[dict[str, Any]], when: str, name: str) -> dict[str, An
     # Python has read Z for UTC since 3.11.
     when = re.sub(r"Z$", "+00:00", when)
     try:
-        moment = datetime.fromisoformat(when.removesuffix(" UTC"))
+        asked = datetime.fromisoformat(when.removesuffix(" UTC"))
     except ValueError:
         raise Problem(
             f"{name}@{when}: write @first, @last, @peak, a number up to {len(samples)}, or a time (UTC) such as 2026-11-22T03:00:00"
         ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)  # as reports and recordings show it
-    epoch = moment.timestamp()
-    return min(known, key=lambda sample: abs(sample["time"] - epoch))
+    if asked.tzinfo is None:
+        asked = asked.replace(tzinfo=timezone.utc)  # as reports and recordings show it
+    epoch = asked.timestamp()
+    nearest = min(known, key=lambda sample: abs(sample["time"] - epoch))
+    # A time is shown in whole seconds.
+    near = max(recording.every, 1)
+    if abs(nearest["time"] - epoch) > near:
+        first, last = (moment(sample["time"]) for sample in (samples[0], samples[-1]))
+        raise Problem(f"{name} has no sample within {duration(near)} of {when}: it is from {first} to {last}")
+    return nearest

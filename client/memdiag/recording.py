@@ -22,6 +22,12 @@ class Recording:
     head: dict[str, Any]
     samples: list[dict[str, Any]]
 
+    @property
+    def every(self) -> float:
+        """Seconds between two samples."""
+        every = self.head.get("every")
+        return every if isinstance(every, (int, float)) else 0
+
 
 # Growth of so long ago is none of now.
 FRESH_SECONDS = 900

@@ -32,6 +32,10 @@ def moment(rss, **parts):
     return Moment("m", 0.0, rss, parts)
 
 
+def clock(second):
+    return f"{second // 60:02}:{second % 60:02}"
+
+
 class Differences(unittest.TestCase):
     def test_largest_change_first_and_new_parts_from_zero(self):
         found = differences(moment(100, pool={"a": 1, "b": 50}), moment(130, pool={"a": 2, "c": 70}))
@@ -107,9 +111,9 @@ class Files(Scratch):
         with self.assertRaisesRegex(Problem, "cannot be written"):
             write_whole(self.root / "no" / "x", "")
 
-    def recording(self, name, *samples, **variables):
+    def recording(self, name, *samples, every=10.0, **variables):
         path = self.root / name
-        lines = [{"format": FORMAT, "label": "db", "server": {}, "variables": variables}, *samples]
+        lines = [{"format": FORMAT, "label": "db", "server": {}, "every": every, "variables": variables}, *samples]
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         return path
 
@@ -136,6 +140,22 @@ class Files(Scratch):
             if before:
                 os.environ["TZ"] = before
             time.tzset()
+
+    def test_a_time_that_the_recording_does_not_have(self):
+        """The nearest sample would let a gate pass that compared nothing."""
+        samples = ({"time": 1000.0, "rss": 1}, {"time": 1010.0, "rss": 2}, {"time": 1020.0, "down": "x"})
+        path = self.recording("r", *samples, {"time": 1070.0, "rss": 3}, every=10.0)
+        for second, rss in ((990, 1), (1004, 1), (1006, 2), (1020, 2), (1060, 3), (1080, 3)):
+            self.assertEqual(of_file(f"{path}@1970-01-01T00:{clock(second)}").rss, rss, second)
+        for second in (0, 989, 1021, 1059, 1081):
+            with self.assertRaisesRegex(Problem, "no sample.*1970-01-01 00:16:40 UTC to 1970-01-01 00:17:50 UTC"):
+                of_file(f"{path}@1970-01-01T00:{clock(second)}")
+        with self.assertRaisesRegex(Problem, "no sample"):
+            self.output("diff", f"{path}@2020-01-01", f"{path}@2020-01-02", "--max-growth", "0M")
+
+    def test_a_time_is_shown_in_whole_seconds(self):
+        path = self.recording("r", {"time": 1000.9, "rss": 1}, {"time": 1001.0, "rss": 2}, every=0.1)
+        self.assertEqual(of_file(f"{path}@1970-01-01T00:16:40").rss, 1)
 
     def output(self, *words):
         out = io.StringIO()
