@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from memdiag.problem import Problem
 
@@ -69,6 +70,14 @@ def _remove(name: str) -> None:
 def write_whole(path: Path, text: str) -> None:
     with whole_file(path) as file:
         file.write(text)
+
+
+def json_of(text: str) -> Any:
+    """None: it is no JSON, or so nested that Python cannot read it."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def read_text(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from typing import Any
 
 from memdiag.collect.sample import WORTH_BYTES
 from memdiag.collect.snapshot import MOST_STACKS
-from memdiag.files import read_text
+from memdiag.files import json_of, read_text
 from memdiag.model.units import duration, moment
 from memdiag.model.view import View, total
 from memdiag.problem import Problem
@@ -82,10 +81,7 @@ def snapshot_of(text: str, name: str, label: str = "") -> dict[str, Any]:
 
 def snapshots_of(text: str, name: str) -> list[dict[str, Any]]:
     found = re.search(r'<script type="application/json" id="memdiag-data">(.*?)</script>', text, re.S)
-    try:
-        data = json.loads(found[1] if found else text)
-    except ValueError:
-        data = None
+    data = json_of(found[1] if found else text)
     if not isinstance(data, dict) or data.get("format") != REPORT_FORMAT or not data.get("snapshots"):
         raise Problem(f"{name} is neither a report (HTML or JSON) nor a recording of memdiag")
     return data["snapshots"]

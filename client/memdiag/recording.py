@@ -5,13 +5,12 @@ A line is written whole or not at all, and a last line that is cut off (the reco
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memdiag.files import read_text
+from memdiag.files import json_of, read_text
 from memdiag.problem import Problem
 
 FORMAT = "memdiag-recording/1"
@@ -71,13 +70,10 @@ def parsed(text: str, name: str) -> Recording:
         raise Problem(f"{name} is no recording of memdiag record")
     objects = []
     for number, line in enumerate(lines, 1):
-        try:
-            one = json.loads(line)
-        except ValueError:
-            if number == len(lines):
-                break
-            one = None
-        if not isinstance(one, dict) or (number > 1 and "time" not in one):
+        one = json_of(line)
+        if one is None and number == len(lines):
+            break
+        if not isinstance(one, dict) or (number > 1 and not isinstance(one.get("time"), (int, float))):
             raise Problem(f"{name} is damaged in line {number}")
         objects.append(one)
     if len(objects) < 2:

@@ -261,6 +261,25 @@ class Files(Scratch):
         with self.assertRaisesRegex(Problem, "neither a report"):
             self.output("diff", path, path)
 
+    def test_a_file_that_means_harm(self):
+        """Python's reader of JSON calls itself for each bracket."""
+        deep = self.root / "deep"
+        deep.write_text("[" * 100_000)
+        with self.assertRaisesRegex(Problem, "neither a report"):
+            self.output("diff", deep, deep)
+        with self.assertRaisesRegex(Problem, "neither a report"):
+            self.output("what-if", deep, "--limit", "1G")
+        page = self.root / "page.html"
+        page.write_text(f'<script type="application/json" id="memdiag-data">{"[" * 100_000}</script>')
+        with self.assertRaisesRegex(Problem, "neither a report"):
+            self.output("diff", page, page)
+        path = self.recording("r", {"time": 1.0, "rss": 1})
+        whole = path.read_text()
+        for line in ("[" * 100_000, '{"time": "1"}', '{"time": null}'):
+            path.write_text(f"{whole}{line}\n{{}}\n")
+            with self.subTest(line[:20]), self.assertRaisesRegex(Problem, "damaged in line 3"):
+                self.output("diff", path, path)
+
     def test_what_if_of_a_recording(self):
         samples = ({"time": 1.0, "rss": 100 * MIB, "unused": 0}, {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB})
         for variables in ({}, {"memdiag_memory_target": "OFF"}, {"memdiag_memory_target": "WATCH"}):

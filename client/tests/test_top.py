@@ -114,6 +114,15 @@ class Again(unittest.TestCase):
         screen.close()
 
 
+class Receipt(unittest.TestCase):
+    def test_what_is_no_receipt_ends_nothing(self):
+        for text in ("", "[" * 100_000, "5", "{}", '{"released_bytes": 1, "microseconds": null}', None):
+            screen = Screen(Target(host="db1"), _session=mock.Mock(rows=lambda _, text=text: [{"RECEIPT": text}]))
+            with self.subTest(str(text)[:20]), mock.patch.object(screen, "refresh"):
+                screen._purge()
+                self.assertEqual(screen.message, "not purged: the server sent no receipt")
+
+
 class Refusal(unittest.TestCase):
     def test_a_server_that_refuses_is_told(self):
         server = OldServer(SERVERS[0])

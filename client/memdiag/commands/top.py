@@ -18,6 +18,7 @@ from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.options import Target
 from memdiag.connect.session import Refused, Session
 from memdiag.durations import seconds_of
+from memdiag.files import json_of
 from memdiag.judge.ceiling import LEVELS
 from memdiag.libraries import library
 from memdiag.model.trend import line_through
@@ -185,19 +186,19 @@ class Screen:
         )
 
     def _purge(self) -> None:
-        import json
-
         if self._session is None:
             self.message = "not purged: the server is gone"
             return
         try:
-            text = self._session.rows("SELECT memdiag_purge('all') AS RECEIPT")[0]["RECEIPT"]
-            receipt = json.loads(text)
-            self.message = f"given back: {size(receipt['released_bytes'])} in {receipt['microseconds'] / 1000:.1f} ms"
+            receipt = json_of(str(self._session.rows("SELECT memdiag_purge('all') AS RECEIPT")[0]["RECEIPT"]))
+            released, taken = receipt["released_bytes"], receipt["microseconds"]
+            self.message = f"given back: {size(released)} in {taken / 1000:.1f} ms"
         except Refused as error:
             self.message = f"not purged: {error}"
         except Problem as problem:
             self.message = f"not purged: {problem}"
+        except (LookupError, TypeError):
+            self.message = "not purged: the server sent no receipt"
         self.refresh()
 
     def _report(self) -> None:
