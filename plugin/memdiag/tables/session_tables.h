@@ -23,7 +23,8 @@ inline constexpr Table sessions_table = [] {
       "memdiag_sessions is ON, from the moment it was set; empty while it is "
       "OFF. Memory that other threads allocate for the session, and memory "
       "from malloc() (pools general, connection and group_replication), is not "
-      "included.",
+      "included. With a plugin that pools threads (thread_pool) a warning says "
+      "that no session's memory is known, and background has it.",
       0x0100, 509541948u,
       std::array{
           text_column<Row, &Row::holder>(

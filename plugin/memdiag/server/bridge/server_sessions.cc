@@ -11,6 +11,7 @@
 #include "plugin/memdiag/advice/holdings.h"
 #include "plugin/memdiag/server/bridge/perfschema.h"
 #include "sql/auth/sql_security_ctx.h"
+#include "sql/conn_handler/connection_handler_manager.h"
 #include "sql/mysqld_thd_manager.h"
 #include "sql/sql_class.h"
 
@@ -207,6 +208,12 @@ Totals totals(const Ask_counted &counted) {
   Add_up add(counted);
   do_for_all(&add);
   return add.found;
+}
+
+bool have_threads_of_their_own() {
+  // Its last value is that of any plugin.
+  return Connection_handler_manager::thread_handling !=
+         Connection_handler_manager::SCHEDULER_TYPES_COUNT;
 }
 
 std::vector<Server_session> server_sessions() {

@@ -22,6 +22,10 @@
 
 namespace memdiag::sessions {
 
+/** Each client's session has a thread until it ends. With a plugin that pools
+threads, any of them serves any session. */
+bool have_threads_of_their_own();
+
 /** The sessions that are on a thread. @throws std::bad_alloc */
 std::vector<Server_session> server_sessions();
 

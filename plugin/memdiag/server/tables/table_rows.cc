@@ -194,9 +194,15 @@ void add_rows(Statement *, Sink<scopes::Row> *sink) {
   add_all(scopes::survivors(), sink);
 }
 
-void add_rows(Statement *, Sink<sessions::Row> *sink) {
+void add_rows(Statement *statement, Sink<sessions::Row> *sink) {
   // Sessions first: a session that begins meanwhile is in the background.
-  const auto all = sessions::server_sessions();
+  std::vector<sessions::Server_session> all;
+  if (sessions::have_threads_of_their_own())
+    all = sessions::server_sessions();
+  else
+    statement->warn(
+        "the threads of a pool serve all sessions in turn, so the memory of a "
+        "session is not known here; Performance Schema counts it");
   add_all(sessions::rows(sessions::holdings(), all), sink);
 }
 
