@@ -34,7 +34,8 @@ server. A copy of its text is refused without tokens: many statements that were
 told to end, and wait for tokens to copy their texts, would wait for each other.
 A packet that is read is refused only if it is too large: its connection would
 be lost. */
-Refusal refusal_of(Pool pool, bool watched) {
+Refusal refusal_of(Pool pool, bool watched, bool users_look) {
+  if (pool == Pool::session && !users_look) return Refusal::never;
   if (pool == Pool::session)
     return watched && ask_owner(&Owner::is_executing, false)
                ? Refusal::at_once
@@ -268,8 +269,10 @@ bool on_ask(Pool pool, size_t size, pools::Account account_of_block) {
     forget();
     return false;
   }
-  const bool keeps =
-      pool == Pool::session && ask_owner(&Owner::keeps_value, false);
+  const bool users_look =
+      pools::may_be_refused[account_of_block].load(std::memory_order_relaxed);
+  const bool keeps = pool == Pool::session && users_look &&
+                     ask_owner(&Owner::keeps_value, false);
   if (!self->in_statement && !keeps && waits_for(pool)) {
     if (ask_owner(&Owner::text_comes, true))
       wait_as_beginner(self, bytes);
@@ -281,10 +284,10 @@ bool on_ask(Pool pool, size_t size, pools::Account account_of_block) {
     // It has waited, and the packet is read.
     if (self->text_in_vain && bytes <= small_bytes) return false;
     if (keeps && self->value_in_vain && account.left_bytes() < 0) return true;
-    return !wait(
-        self, bytes,
-        {.refusal = keeps ? Refusal::after_the_wait : refusal_of(pool, watched),
-         .raise = true});
+    return !wait(self, bytes,
+                 {.refusal = keeps ? Refusal::after_the_wait
+                                   : refusal_of(pool, watched, users_look),
+                  .raise = true});
   };
   const bool may_have = !is_short() || !is_refused();
   if (!may_have) {

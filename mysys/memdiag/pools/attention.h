@@ -10,6 +10,7 @@
 #ifndef MEMDIAG_ATTENTION_H
 #define MEMDIAG_ATTENTION_H
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +58,9 @@ quarter smaller, down to 8 KB, when it gets none. 0: the account is not known.
 inline constinit std::atomic<Account> account_of_buffers{0};
 /** The account of the bytes of binary log events. 0: it is not known. */
 inline constinit std::atomic<Account> account_of_events{0};
+/** Accounts of blocks whose users look whether they got them. Others may be a
+memory root's, whose users do not. */
+inline constinit std::array<std::atomic<bool>, max_accounts> may_be_refused{};
 
 struct Watcher {
   /** Called by allocate() before it takes a shard or a flag of an arena, so it

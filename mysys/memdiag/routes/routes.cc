@@ -22,6 +22,13 @@
 namespace memdiag {
 namespace {
 
+/** See pools::may_be_refused. Of callers that do not look, each has a hook
+(patches/hooks/0058). */
+constexpr std::string_view whose_users_look[] = {
+    "memory/mysys/my_compress_alloc", "memory/sql/Filesort_buffer::sort_keys",
+    "memory/sql/NET::buff",           "memory/sql/READ_INFO",
+    "memory/sql/String::value",       "memory/sql/user_var_entry::value"};
+
 using routes::max_routes;
 
 struct Declared_route {
@@ -321,6 +328,9 @@ uint32_t note_instrument(const char *category, const char *name,
       const auto account = static_cast<uint16_t>(place_count + i);
       if (full == "memory/mysys/IO_CACHE") pools::account_of_buffers = account;
       if (full == "memory/sql/Log_event") pools::account_of_events = account;
+      pools::may_be_refused[account] =
+          std::find(std::begin(whose_users_look), std::end(whose_users_look),
+                    full) != std::end(whose_users_look);
     }
     // The command line has been read when engines begin.
     if (strcmp(category, "innodb") == 0) set_tags_without_key(all);

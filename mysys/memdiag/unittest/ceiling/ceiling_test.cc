@@ -86,9 +86,13 @@ TEST(Ceiling_levels, the_giver_looks_before_4_gb_a_second_reach_the_reserve) {
   EXPECT_EQ(250'000u, next_look_us(INT64_MAX / 2, marks));
 }
 
+/** The account of blocks whose users look whether they got them. */
+constexpr pools::Account strings = 3;
+
 class Ceiling : public testing::Test {
  protected:
   Ceiling() {
+    pools::may_be_refused[strings] = true;
     set_clock_for_test(test_clock_us);
     kernel_bytes = 800 * mb;
     kernel_can_be_read = true;
@@ -299,7 +303,7 @@ TEST_F(Ceiling, what_waiting_threads_ask_for_is_known) {
       std::this_thread::yield();
     }
   });
-  EXPECT_FALSE(on_ask(Pool::session, 300 * mb));
+  EXPECT_FALSE(on_ask(Pool::session, 300 * mb, strings));
   over = true;
   giver.join();
   EXPECT_EQ(0, account.asked_bytes());
@@ -622,10 +626,10 @@ TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
   let_threads_ask(true);
   make_red();
   taker->told_to_end = true;
-  EXPECT_TRUE(on_ask(Pool::session, 8 * mb));
+  EXPECT_TRUE(on_ask(Pool::session, 8 * mb, strings));
   EXPECT_EQ(8 * mb, tokens.taken_bytes());
   EXPECT_EQ(0u, errors);
-  EXPECT_FALSE(on_ask(Pool::session, 17 * mb));
+  EXPECT_FALSE(on_ask(Pool::session, 17 * mb, strings));
   EXPECT_EQ(1u, errors);
   // Upstream does not look whether a memory root of a statement got one.
   const Giver giver(longest_ask_us, false);
@@ -657,6 +661,19 @@ TEST_F(Ceiling, a_buffer_that_may_be_smaller_is_not_waited_for) {
   pools::account_of_buffers = 0;
 }
 
+/** A memory root's users do not look: without the block they would write to
+address 0. */
+TEST_F(Ceiling, a_block_that_is_not_looked_at_is_not_refused) {
+  static constexpr Owner owner{.is_executing = [] { return true; }};
+  Taker *const taker = begin_statement(&owner);
+  let_threads_wait(true);
+  kernel_bytes = 990 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  taker->told_to_end = true;
+  EXPECT_FALSE(on_ask(Pool::session, 8 * mb, strings));
+  EXPECT_TRUE(on_ask(Pool::session, 8 * mb, strings + 1));
+}
+
 /** The variable of a session stays when its statement has ended. */
 TEST_F(Ceiling, an_executed_statement_that_is_to_end_gets_no_block_that_stays) {
   static bool executes;
@@ -666,10 +683,10 @@ TEST_F(Ceiling, an_executed_statement_that_is_to_end_gets_no_block_that_stays) {
   let_threads_ask(true);
   make_red();
   taker->told_to_end = true;
-  EXPECT_FALSE(on_ask(Pool::session, mb));
+  EXPECT_FALSE(on_ask(Pool::session, mb, strings));
   EXPECT_EQ(0, tokens.taken_bytes());
   executes = false;
-  EXPECT_TRUE(on_ask(Pool::session, mb)) << "a packet";
+  EXPECT_TRUE(on_ask(Pool::session, mb, strings)) << "a packet";
   EXPECT_EQ(mb, tokens.taken_bytes());
 }
 
@@ -685,11 +702,11 @@ TEST_F(Ceiling, a_rollback_is_refused_nothing_and_does_not_wait) {
   make_red();
   taker->told_to_end = true;
   const uint64_t waits = counters.waits;
-  EXPECT_TRUE(on_ask(Pool::session, mb));
-  EXPECT_TRUE(on_ask(Pool::session, 100 * mb));
+  EXPECT_TRUE(on_ask(Pool::session, mb, strings));
+  EXPECT_TRUE(on_ask(Pool::session, 100 * mb, strings));
   EXPECT_EQ(waits, counters.waits);
   rolls_back = false;
-  EXPECT_FALSE(on_ask(Pool::session, mb));
+  EXPECT_FALSE(on_ask(Pool::session, mb, strings));
 }
 
 /** The parser of JSON looks for no KILL. */
@@ -720,7 +737,7 @@ TEST_F(Ceiling, the_packet_behind_a_statement_that_ended_is_not_refused) {
   let_threads_ask(true);
   make_red();
   const Giver giver(longest_ask_us, false);
-  EXPECT_TRUE(on_ask(Pool::session, 17 * mb));
+  EXPECT_TRUE(on_ask(Pool::session, 17 * mb, strings));
   EXPECT_EQ(0u, errors);
 }
 
@@ -771,20 +788,20 @@ TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
   let_threads_ask(true);
   make_red();
   const uint64_t waits = counters.waits;
-  EXPECT_TRUE(on_ask(Pool::session, interval_bytes - 1));
+  EXPECT_TRUE(on_ask(Pool::session, interval_bytes - 1, strings));
   EXPECT_EQ(waits, counters.waits);
   {
     const Giver giver(longest_ask_us, false);
-    EXPECT_TRUE(on_ask(Pool::session, 12 * mb));
+    EXPECT_TRUE(on_ask(Pool::session, 12 * mb, strings));
   }
   EXPECT_EQ(waits + 1, counters.waits);
   exempt_thread(true);
-  EXPECT_TRUE(on_ask(Pool::session, 12 * mb));
+  EXPECT_TRUE(on_ask(Pool::session, 12 * mb, strings));
   EXPECT_EQ(waits + 1, counters.waits);
   exempt_thread(false);
   {
     const Giver giver(longest_ask_us, false);
-    EXPECT_TRUE(on_ask(Pool::session, 12 * mb));
+    EXPECT_TRUE(on_ask(Pool::session, 12 * mb, strings));
   }
   EXPECT_EQ(waits + 2, counters.waits) << "the exempt statement has ended";
 }
@@ -822,7 +839,7 @@ TEST_F(Ceiling, a_thread_that_sends_the_binary_log_neither_waits_nor_expects) {
                                .text_comes = [] { return true; }};
   begin_statement(&owner);
   end();
-  EXPECT_TRUE(on_ask(Pool::session, 4 * mb));
+  EXPECT_TRUE(on_ask(Pool::session, 4 * mb, strings));
   on_allocated(&owner, 4 * mb);
   EXPECT_EQ(0, account.expected_bytes());
   EXPECT_EQ(0, account.promised_bytes());
@@ -832,7 +849,7 @@ TEST_F(Ceiling, a_thread_that_sends_the_binary_log_neither_waits_nor_expects) {
   const uint64_t waits = counters.waits;
   {
     const Giver giver(longest_ask_us, false);
-    EXPECT_TRUE(on_ask(Pool::session, 12 * mb));
+    EXPECT_TRUE(on_ask(Pool::session, 12 * mb, strings));
   }
   EXPECT_EQ(waits, counters.waits);
   let_threads_wait(false);
@@ -902,7 +919,7 @@ TEST_F(Ceiling, a_text_waits_for_what_those_before_it_are_to_take) {
   static constexpr Owner owner{.text_comes = [] { return true; }};
   begin_statement(&owner);
   end();
-  EXPECT_TRUE(on_ask(Pool::session, 4 * mb));
+  EXPECT_TRUE(on_ask(Pool::session, 4 * mb, strings));
   const int64_t expected = account.expected_bytes();
   EXPECT_GE(expected, 8 * mb) << "some times as much";
   EXPECT_TRUE(on_ask(Pool::statement, 4 * mb));
@@ -912,7 +929,7 @@ TEST_F(Ceiling, a_text_waits_for_what_those_before_it_are_to_take) {
   std::thread other([&passed] {
     exempt_thread(false);
     on_event(true, 0, 0);
-    EXPECT_TRUE(on_ask(Pool::session, 100 * mb));
+    EXPECT_TRUE(on_ask(Pool::session, 100 * mb, strings));
     passed = true;
     begin(0);
     (void)end();
@@ -934,7 +951,7 @@ TEST_F(Ceiling, the_buffer_of_a_packet_without_a_statement_is_not_promised) {
   static constexpr Owner owner{.text_comes = [] { return true; }};
   begin_statement(&owner);
   end();
-  EXPECT_TRUE(on_ask(Pool::session, 4 * mb));
+  EXPECT_TRUE(on_ask(Pool::session, 4 * mb, strings));
   on_event(true, 4 * mb, 0);
   on_allocated(&owner, 4 * mb);
   EXPECT_EQ(4 * mb, account.promised_bytes());
@@ -951,7 +968,7 @@ TEST_F(Ceiling, a_value_that_a_session_keeps_is_refused_after_the_wait) {
   begin_statement(&owner);
   end();
   let_threads_ask(true);
-  EXPECT_TRUE(on_ask(Pool::session, mb));
+  EXPECT_TRUE(on_ask(Pool::session, mb, strings));
   EXPECT_EQ(0, account.expected_bytes()) << "it is no text of a statement";
   make_red();
   kernel_bytes = 1001 * mb;
@@ -959,7 +976,7 @@ TEST_F(Ceiling, a_value_that_a_session_keeps_is_refused_after_the_wait) {
   const uint64_t waits = counters.waits;
   const uint64_t went_on = counters.went_on;
   const Giver giver(longest_ask_us, false);
-  EXPECT_FALSE(on_ask(Pool::session, interval_bytes));
+  EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings));
   EXPECT_EQ(1u, errors);
   EXPECT_EQ(waits + 1, counters.waits);
   EXPECT_EQ(went_on, counters.went_on);
@@ -974,21 +991,23 @@ TEST_F(Ceiling, a_value_that_comes_in_parts_is_refused_after_one_wait) {
   EXPECT_TRUE(account.read(now_us));
   {
     const Giver giver(longest_ask_us, false);
-    EXPECT_FALSE(on_ask(Pool::session, interval_bytes));
+    EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings));
   }
   end();
   const uint64_t waits = counters.waits;
-  EXPECT_FALSE(on_ask(Pool::session, interval_bytes)) << "the next part";
+  EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings))
+      << "the next part";
   EXPECT_EQ(waits, counters.waits);
   kernel_bytes = 500 * mb;
   EXPECT_TRUE(account.read(now_us));
-  EXPECT_TRUE(on_ask(Pool::session, interval_bytes)) << "there is room";
+  EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings))
+      << "there is room";
   begin(0);
   end();
   kernel_bytes = 1001 * mb;
   EXPECT_TRUE(account.read(now_us));
   const Giver giver(longest_ask_us, false);
-  EXPECT_FALSE(on_ask(Pool::session, interval_bytes));
+  EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings));
   EXPECT_EQ(waits + 1, counters.waits) << "of another statement";
   begin(0);
 }
@@ -1004,20 +1023,21 @@ TEST_F(Ceiling, packets_of_one_value_wait_together_as_long_as_one) {
   let_threads_ask(true);
   let_threads_wait(true);
   part = true;
-  EXPECT_TRUE(on_ask(Pool::session, interval_bytes)) << "the value begins";
+  EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings))
+      << "the value begins";
   end();
   part = false;
   kernel_bytes = 990 * mb;
   EXPECT_TRUE(account.read(now_us));
   {
     const Giver giver(10'000, false);
-    EXPECT_TRUE(on_ask(Pool::session, interval_bytes));
+    EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
   }
   EXPECT_GE(waited_for_text_us(), 300'000u);
   const uint64_t before_us = now_us;
   for (int i = 0; i < 10; ++i) {
     end();
-    EXPECT_TRUE(on_ask(Pool::session, interval_bytes));
+    EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
   }
   EXPECT_EQ(before_us, now_us);
   EXPECT_GE(waited_for_text_us(), 300'000u) << "the gate refuses the statement";
@@ -1036,7 +1056,7 @@ class Sender {
           exempt_thread(false);
           on_event(true, 0, 0);
           m_looks_before = clock_reads.load();
-          EXPECT_TRUE(on_ask(Pool::session, mb));
+          EXPECT_TRUE(on_ask(Pool::session, mb, strings));
           m_waited_us = waited_for_text_us();
           m_passed = true;
           begin(0);
@@ -1100,14 +1120,14 @@ TEST_F(Ceiling, a_text_that_waited_in_vain_is_given_up_once) {
   kernel_bytes = 980 * mb;
   EXPECT_TRUE(account.read(now_us));
   now_us += 1'000'000;
-  EXPECT_TRUE(on_ask(Pool::session, mb));
+  EXPECT_TRUE(on_ask(Pool::session, mb, strings));
   EXPECT_EQ(1u, times);
   EXPECT_TRUE(on_ask(Pool::statement, mb));
   EXPECT_EQ(1u, times);
   end();
   kernel_bytes = 500 * mb;
   EXPECT_TRUE(account.read(now_us));
-  EXPECT_TRUE(on_ask(Pool::session, mb));
+  EXPECT_TRUE(on_ask(Pool::session, mb, strings));
   EXPECT_EQ(1u, times) << "there is room";
   end();
   let_threads_wait(false);
@@ -1144,7 +1164,7 @@ TEST_F(Ceiling, a_text_of_a_session_that_others_wait_for_does_not_wait) {
   let_threads_wait(true);
   kernel_bytes = 950 * mb;
   EXPECT_TRUE(account.read(now_us));
-  EXPECT_TRUE(on_ask(Pool::session, 4 * mb));
+  EXPECT_TRUE(on_ask(Pool::session, 4 * mb, strings));
   let_threads_wait(false);
   end();
 }
