@@ -55,27 +55,40 @@ std::string kill_or_kill_query() {
          std::string(not_in_a_transaction) + "), 'KILL ', 'KILL QUERY ')";
 }
 
-/** Sessions of clients, as threads of Performance Schema. Replication has
-threads of other names, and the commands of those that send the binary log are
-none of those that the callers ask for. REGEXP refuses a pattern of a session
-with SET NAMES binary, so the pattern names its character set. */
-std::string sessions_that(const std::string &command, const std::string &events,
-                          const std::string &commands) {
-  return "SELECT CONCAT(" + command +
-         ", PROCESSLIST_ID) AS RUN FROM performance_schema.threads JOIN "
-         "performance_schema.memory_summary_by_thread_by_event_name USING "
-         "(THREAD_ID) WHERE EVENT_NAME RLIKE _utf8mb4'" +
-         events + "' AND " + is_of_client + " AND PROCESSLIST_COMMAND IN (" +
-         commands + ") AND PROCESSLIST_ID <> CONNECTION_ID()";
+/** It would begin again from the start, and end after as long. */
+constexpr const char *not_ddl =
+    " AND COALESCE(PROCESSLIST_INFO, '') NOT RLIKE "
+    "_utf8mb4'(?i)^[[:space:]]*(ALTER|CREATE|DROP|OPTIMIZE)'";
+
+/** One that has less than half of what the largest has is of another kind: its
+end frees little, and it does nothing unusual. The largest may be one that no
+statement may end. Replicas' threads, which send the binary log, are a holder of
+their own. */
+constexpr const char *has_much = "2 * BYTES >= MOST";
+
+/** Sessions, as threads of Performance Schema, with the bytes that each has and
+those of the largest. REGEXP refuses a pattern of a session with SET NAMES
+binary, so the pattern names its character set. */
+std::string owners(const std::string &events, const char *that_have,
+                   const char *commands) {
+  return "(SELECT threads.*, BYTES, MAX(BYTES) OVER () AS MOST FROM "
+         "performance_schema.threads JOIN (SELECT THREAD_ID, "
+         "SUM(CURRENT_NUMBER_OF_BYTES_USED) AS BYTES FROM "
+         "performance_schema.memory_summary_by_thread_by_event_name WHERE "
+         "EVENT_NAME RLIKE _utf8mb4'" +
+         events + "' GROUP BY THREAD_ID" + that_have +
+         ") AS held USING (THREAD_ID) WHERE PROCESSLIST_COMMAND " + commands +
+         ") AS owners";
 }
 
-std::string the_largest_first(std::string statement, const char *condition = "",
-                              std::string_view least = least_of_a_session) {
-  return std::move(statement) +
-         " GROUP BY PROCESSLIST_ID, PROCESSLIST_COMMAND HAVING "
-         "SUM(CURRENT_NUMBER_OF_BYTES_USED) >= " +
-         std::string(least) + condition +
-         " ORDER BY SUM(CURRENT_NUMBER_OF_BYTES_USED) DESC";
+/** Sessions of clients. Replication has threads of other names. */
+std::string sessions_that(const std::string &command, const std::string &owners,
+                          const std::string &commands,
+                          std::string_view least = least_of_a_session) {
+  return "SELECT CONCAT(" + command + ", PROCESSLIST_ID) AS RUN FROM " +
+         owners + " WHERE BYTES >= " + std::string(least) + " AND " + has_much +
+         " AND " + is_of_client + " AND PROCESSLIST_COMMAND IN (" + commands +
+         ") AND PROCESSLIST_ID <> CONNECTION_ID()";
 }
 
 /** memdiag, and exporters. What the libraries of most exporters say of
@@ -94,6 +107,11 @@ std::string end_sleeping(const std::string &condition) {
          std::string(is_of_client) + " AND PROCESSLIST_COMMAND = 'Sleep' AND " +
          condition + " AND PROCESSLIST_ID <> CONNECTION_ID()" +
          loses_nothing() + not_watchers;
+}
+
+/** DDL is what has its memory. */
+bool is_of_ddl(const Holder &holder) {
+  return holder.name == std::string_view{"online DDL"};
 }
 
 std::string json_text(std::string_view text) {
@@ -136,52 +154,72 @@ std::string rule_of(const Holder &holder) {
 }
 
 std::string ending_statement(const Holder &holder) {
+  // A session that opened tables took the programs of their triggers under the
+  // same name. KILL does not free those.
+  const char *const that_have =
+      holder.name == std::string_view{"stored programs"}
+          ? " HAVING SUM(IF(EVENT_NAME = 'memory/sql/THD::sp_cache', "
+            "CURRENT_NUMBER_OF_BYTES_USED, 0)) > 0"
+          : "";
+  const std::string all =
+      owners(pattern(holder), that_have, "NOT LIKE 'Binlog Dump%'");
+  const std::string largest_first = " ORDER BY BYTES DESC";
   switch (holder.end) {
     case End::sessions:
-      return the_largest_first(
-          sessions_that("'KILL '", pattern(holder), "'Sleep'") +
-              loses_nothing() + not_watchers,
-          // A session that opened tables took the programs of their triggers
-          // under the same name. KILL does not free those.
-          holder.name == std::string_view{"stored programs"}
-              ? " AND SUM(IF(EVENT_NAME = 'memory/sql/THD::sp_cache', "
-                "CURRENT_NUMBER_OF_BYTES_USED, 0)) > 0"
-              : "");
+      return sessions_that("'KILL '", all, "'Sleep'") + loses_nothing() +
+             not_watchers + largest_first;
     case End::queries:
-      return the_largest_first(sessions_that(
-          kill_or_kill_query(), pattern(holder), "'Query', 'Execute'"));
+      return sessions_that(kill_or_kill_query(), all, "'Query', 'Execute'") +
+             (is_of_ddl(holder) ? "" : not_ddl) + largest_first;
     case End::sessions_or_queries:
-      return the_largest_first(
-          sessions_that(kill_or_kill_query(), pattern(holder),
-                        "'Sleep', 'Query', 'Fetch', 'Execute'") +
-              " AND (PROCESSLIST_COMMAND <> 'Sleep' OR (TRUE" +
-              loses_nothing() + "))" + not_watchers,
-          "",
-          holder.name == temporary_tables ? more_than_a_first_block
-                                          : least_of_a_session);
+      return sessions_that(kill_or_kill_query(), all,
+                           "'Sleep', 'Query', 'Fetch', 'Execute'",
+                           holder.name == temporary_tables
+                               ? more_than_a_first_block
+                               : least_of_a_session) +
+             " AND (PROCESSLIST_COMMAND <> 'Sleep' OR (TRUE" + loses_nothing() +
+             "))" + not_ddl + not_watchers + largest_first;
     case End::transactions:
-      return "SELECT CONCAT('KILL ', trx_mysql_thread_id) AS RUN FROM "
-             "information_schema.INNODB_TRX JOIN performance_schema.threads ON "
-             "PROCESSLIST_ID = trx_mysql_thread_id WHERE " +
+      return "SELECT CONCAT('KILL ', trx_mysql_thread_id) AS RUN FROM (SELECT "
+             "trx_mysql_thread_id, trx_lock_memory_bytes AS BYTES, "
+             "MAX(trx_lock_memory_bytes) OVER () AS MOST FROM "
+             "information_schema.INNODB_TRX) AS owners JOIN "
+             "performance_schema.threads ON PROCESSLIST_ID = "
+             "trx_mysql_thread_id WHERE " +
              std::string(is_of_client) +
-             " AND trx_mysql_thread_id <> CONNECTION_ID() AND "
-             "trx_lock_memory_bytes >= " +
-             std::string(least_of_a_session) +
-             " ORDER BY trx_lock_memory_bytes DESC";
+             " AND trx_mysql_thread_id <> CONNECTION_ID() AND BYTES >= " +
+             std::string(least_of_a_session) + " AND " + has_much +
+             largest_first;
     case End::binlog_dump:
-      return the_largest_first(
-          sessions_that("'KILL '", "^memory/sql/String::value",
-                        "'Binlog Dump', 'Binlog Dump GTID'"));
+      return sessions_that(
+                 "'KILL '",
+                 owners("^memory/sql/String::value", "", "LIKE 'Binlog Dump%'"),
+                 "'Binlog Dump', 'Binlog Dump GTID'") +
+             largest_first;
     case End::temporary_tables:
       return end_sleeping(
-          "PROCESSLIST_ID IN (SELECT s.ID FROM "
+          "PROCESSLIST_ID IN (SELECT ID FROM (SELECT s.ID, COUNT(*) AS TABLES, "
+          "MAX(COUNT(*)) OVER () AS MOST FROM "
           "information_schema.INNODB_SESSION_TEMP_TABLESPACES AS s JOIN "
           "information_schema.INNODB_TEMP_TABLE_INFO AS t USING (SPACE) GROUP "
-          "BY s.ID HAVING COUNT(*) >= 4)");
+          "BY s.ID) AS owners WHERE TABLES >= 4 AND 2 * TABLES >= MOST)");
     case End::statement:
       break;
   }
   return {};
+}
+
+std::string words_of_ending(const Holder &holder) {
+  if (holder.end == End::statement || holder.end == End::binlog_dump) return {};
+  std::string words =
+      "; STATEMENT names the session that has most and those that have at "
+      "least "
+      "half as much";
+  if (holder.end == End::sessions || holder.end == End::temporary_tables)
+    words += ", but none in a transaction or with locks";
+  else if (holder.end != End::transactions && !is_of_ddl(holder))
+    words += ", but no DDL";
+  return words + drops_temporary_tables;
 }
 
 std::optional<std::string> statement_of(const Holder &holder,
@@ -209,7 +247,8 @@ std::string end_query(uint64_t processlist_id) {
   return "SELECT CONCAT(" + kill_or_kill_query() +
          ", PROCESSLIST_ID) AS RUN FROM performance_schema.threads WHERE "
          "PROCESSLIST_ID = " +
-         std::to_string(processlist_id) + " AND PROCESSLIST_COMMAND <> 'Sleep'";
+         std::to_string(processlist_id) +
+         " AND PROCESSLIST_COMMAND <> 'Sleep'" + not_ddl;
 }
 
 std::string holders_json() {

@@ -495,6 +495,10 @@ inline bool is_flushed(const Holder &holder) {
          std::string_view{holder.statement} == flush_tables;
 }
 
+/** For the remedy of a statement that lists KILL. */
+inline constexpr const char *drops_temporary_tables =
+    "; KILL drops a session's temporary tables with their rows";
+
 /** Its statement closes tables, at least. */
 inline bool closes_tables(const Holder &holder) {
   return holder.statement != nullptr &&
@@ -511,8 +515,9 @@ std::string rule_of(const Holder &holder);
 
 /** The statement that frees what the holder has. One with a column RUN has the
 statements to run in its rows: it asks for the sessions when it is run, and
-leaves out its own, those that hold less than 64 KiB of it, replication,
-memdiag's and those of exporters.
+names the largest and those that have at least half as much. It leaves out its
+own session, those that hold less than 64 KiB of it, DDL, replication, memdiag's
+and those of exporters.
 @param value  the variable's, where the statement has one
 @return empty: there is none, or its variable is unknown or cannot be half
 @throws std::bad_alloc */
@@ -523,6 +528,10 @@ std::optional<std::string> statement_of(const Holder &holder,
 the statements or the transactions that have the memory.
 @throws std::bad_alloc */
 std::string ending_statement(const Holder &holder);
+
+/** For the remedy: whom that statement names, and what else goes.
+@throws std::bad_alloc */
+std::string words_of_ending(const Holder &holder);
 
 /** Ends the sessions of clients that have been idle for a minute. It has a
 column RUN, too, and leaves out transactions and those who keep locks as

@@ -35,6 +35,7 @@ class Holder_rules : Rules {
     const auto statement = statement_that_helps(holder);
     std::string remedy = holder.remedy;
     if (closes_tables(holder)) remedy += words_of_flush(statement.has_value());
+    if (lists_sessions(holder, statement)) remedy += words_of_ending(holder);
     Finding *const found = judge_share(
         rule_of(holder), holding.pool ? spec_of(*holding.pool).name : "server",
         std::string(holder.name) + ' ' + holder.verb,
@@ -60,6 +61,11 @@ class Holder_rules : Rules {
   std::string words_of_flush(bool is_offered) const {
     if (is_offered) return std::string("; ") + flush_waits;
     return m_now.table_keepers != 0 ? "; " + words_of_table_keepers() : "";
+  }
+
+  static bool lists_sessions(const Holder &holder,
+                             const std::optional<std::string> &statement) {
+    return statement && statement == ending_statement(holder);
   }
 
   bool is_found(const Holder &holder) const {
@@ -129,6 +135,8 @@ class Holder_rules : Rules {
       Amount{at_most_rss(largest->bytes), largest->allocated_bytes}.put_into(
           &found);
       found.statement = statement_that_helps(*largest->holder);
+      if (lists_sessions(*largest->holder, found.statement))
+        found.remedy += words_of_ending(*largest->holder);
       found.evidence += std::string("; ") + largest->holder->name + ' ' +
                         largest->holder->verb + ' ' + size(*found.bytes) +
                         " of it";
@@ -176,6 +184,8 @@ class Holder_rules : Rules {
     found.holder = holder.name;
     found.bytes = bytes;
     found.statement = statement_that_helps(holder);
+    if (lists_sessions(holder, found.statement))
+      found.remedy += words_of_ending(holder);
     if (locks->largest.bytes < locks->bytes / 2) return;
     Session owner = locks->largest;
     owner.in_transaction = true;
@@ -241,10 +251,12 @@ class Holder_rules : Rules {
              id) +
             (is_reader(*session)
                  ? std::string("; it is the session that reads this")
-                 : text("; KILL %" PRIu64
-                        " frees what it still holds, and rolls back what it "
-                        "has not committed",
-                        id)));
+                 : text(
+                       "; KILL %" PRIu64
+                       " frees what it still holds, rolls back what it has not "
+                       "committed, releases its locks, and drops its temporary "
+                       "tables",
+                       id)));
     if (found != nullptr) set_owner(*session, found);
   }
 
@@ -275,8 +287,9 @@ class Holder_rules : Rules {
         "let the application's pool keep fewer connections; a lower "
         "wait_timeout ends sessions that are idle");
     // The statement ends those that have been idle for a minute.
-    if (found != nullptr && idle->long_idle_bytes >= idle->bytes / 2)
-      found->statement = end_idle_sessions();
+    if (found == nullptr || idle->long_idle_bytes < idle->bytes / 2) return;
+    found->statement = end_idle_sessions();
+    found->remedy += drops_temporary_tables;
   }
 };
 

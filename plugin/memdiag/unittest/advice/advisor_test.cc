@@ -414,7 +414,7 @@ const std::vector<Expected> all_expected = {
      },
      Severity::warning, "session", "cache",
      "session 42 holds up to 600 MiB, 59%",
-     "KILL 42 frees what it still holds, and rolls back"},
+     "KILL 42 frees what it still holds, rolls back"},
     {"background threads off",
      [](Situation *all) { all->background_threads = false; }, Severity::warning,
      "allocator", "misconfiguration", "background threads",
@@ -1447,6 +1447,7 @@ TEST(Advisor, EachHolderOfTheListIsJudged) {
     EXPECT_GE(1024u, found[0].evidence.size()) << holder.name;
     EXPECT_GE(1024u, found[0].remedy.size()) << holder.name;
     EXPECT_EQ("", memdiag_test::logged_statement(found[0].remedy));
+    EXPECT_GE(2048u, found[0].statement.value_or("").size()) << holder.name;
     const bool ends =
         holder.end != memdiag::advisor::End::statement || holder.statement;
     EXPECT_EQ(ends, found[0].statement.has_value()) << holder.name;
@@ -1622,6 +1623,36 @@ TEST(Advisor, AStatementFreesWhatTheHolderHas) {
                                    ->find("'Binlog Dump', 'Binlog Dump GTID'"));
   EXPECT_NE(std::string::npos,
             statement("transactions, locks")->find("trx_lock_memory_bytes"));
+}
+
+/** Beside one session that has most, others with the usual little are no
+cause. */
+TEST(Advisor, AStatementEndsThoseWhoHaveMuch) {
+  for (const auto &holder : memdiag::advisor::holders) {
+    if (holder.end == memdiag::advisor::End::statement) continue;
+    Situation all = healthy();
+    hold(&all, holder.name, 600 * mb);
+    const Finding found = findings(all).at(0);
+    const bool by_tables =
+        holder.end == memdiag::advisor::End::temporary_tables;
+    EXPECT_NE(std::string::npos,
+              found.statement->find(by_tables ? " AND 2 * TABLES >= MOST"
+                                              : " AND 2 * BYTES >= MOST"))
+        << holder.name;
+    EXPECT_EQ(!holder.of_sessions(),
+              found.remedy.find("at least half as much") == std::string::npos)
+        << found.remedy;
+    EXPECT_EQ(!holder.of_sessions(),
+              found.remedy.find("temporary tables with their rows") ==
+                  std::string::npos)
+        << found.remedy;
+    using memdiag::advisor::End;
+    EXPECT_EQ((holder.end == End::queries ||
+               holder.end == End::sessions_or_queries) &&
+                  holder.name != std::string_view{"online DDL"},
+              found.statement->find("ALTER|CREATE") != std::string::npos)
+        << holder.name;
+  }
 }
 
 TEST(Advisor, RowLocksAreInTheBufferPool) {
@@ -2075,7 +2106,9 @@ TEST(Advisor, AStatementWithLargeValuesIsEnded) {
   EXPECT_TRUE(found.statement->starts_with(
       "SELECT CONCAT(IF(PROCESSLIST_COMMAND = 'Sleep' OR "));
   EXPECT_TRUE(found.statement->ends_with(
-      " WHERE PROCESSLIST_ID = 42 AND PROCESSLIST_COMMAND <> 'Sleep'"));
+      " WHERE PROCESSLIST_ID = 42 AND PROCESSLIST_COMMAND <> 'Sleep' AND "
+      "COALESCE(PROCESSLIST_INFO, '') NOT RLIKE "
+      "_utf8mb4'(?i)^[[:space:]]*(ALTER|CREATE|DROP|OPTIMIZE)'"));
   EXPECT_EQ(42u, found.owner->processlist_id);
 }
 
