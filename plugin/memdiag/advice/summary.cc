@@ -159,32 +159,17 @@ class Summary {
   }
 
   void add_unusual(const advisor::Finding &finding) {
-    // One session has most of it: that session is the cause.
-    if (const auto &owner = finding.owner) {
-      const advisor::Holder *const holder =
-          advisor::find_holder(*finding.holder);
-      // The holder "rows with large values" has End::statement.
-      const bool runs =
-          holder != nullptr && (holder->end == advisor::End::queries ||
-                                holder->end == advisor::End::statement);
-      const std::string bytes = size(owner->bytes);
-      const uint64_t id = owner->processlist_id;
-      if (owner->reads_this)
-        add("holds", *finding.holder, size(*finding.bytes),
-            "this session: " + bytes, statement_of(finding));
-      else
-        add("holds", *finding.holder, size(*finding.bytes),
-            text("session %" PRIu64 ": %s", id, bytes.c_str()),
-            text(runs                    ? "KILL QUERY %" PRIu64
-                 : owner->in_transaction ? "KILL %" PRIu64
-                                           " -- rolls back its changes"
-                                         : "KILL %" PRIu64,
-                 id));
-      return;
-    }
-    add("holds", *finding.holder, size(*finding.bytes),
-        finding.rule == "growth_of_a_cache" ? "grows"
-                                            : "more than its usual share",
+    std::string detail = finding.rule == "growth_of_a_cache"
+                             ? "grows"
+                             : "more than its usual share";
+    // One session has most of it: that session is the cause. The advice knows
+    // whether it may end.
+    if (const auto &owner = finding.owner)
+      detail = (owner->reads_this
+                    ? "this session"
+                    : text("session %" PRIu64, owner->processlist_id)) +
+               ": " + size(owner->bytes);
+    add("holds", *finding.holder, size(*finding.bytes), std::move(detail),
         statement_of(finding));
   }
 

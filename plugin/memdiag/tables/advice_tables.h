@@ -48,9 +48,8 @@ inline constexpr Table summary_table = [] {
               "STATEMENT", summary::statement_length,
               "The statement that lowers the holder, frees the memory or shows "
               "more; MEMDIAG_ADVICE has those that are too long for a screen. "
-              "Fill in the parts in <>. KILL ends the session that has at "
-              "least half of it. None is written to the binary log: each "
-              "server needs its own.")}};
+              "Fill in the parts in <>. None is written to the binary log: "
+              "each server needs its own.")}};
 }();
 
 inline constexpr Table advice_table = [] {
