@@ -117,8 +117,8 @@ const char *Rules::words_of_ceiling() const {
 
 std::string Rules::words_of_table_keepers() const {
   return text(
-      "sessions that keep tables open (HANDLER, LOCK TABLES, or a "
-      "statement of more than 10 s): %" PRIu64
+      "sessions that keep tables open (HANDLER, LOCK TABLES, an event, "
+      "replication, or a statement of more than 10 s): %" PRIu64
       "; FLUSH LOCAL TABLES before they have ended makes statements "
       "on their tables wait, too",
       m_now.table_keepers);

@@ -129,6 +129,8 @@ class Add_up : public Do_THD_Impl {
   explicit Add_up(const Ask_counted &counted) : m_counted(counted) {}
 
   void operator()(THD *thd) override {
+    // Events and replication keep tables open, too.
+    if (keeps_tables(thd)) ++found.table_keepers;
     const auto bytes = perfschema::memory_bytes(thd->get_psi());
     if (sends_binlog(thd)) {
       if (bytes && *bytes >= worth_asking_bytes) add_strings(thd);
@@ -136,7 +138,6 @@ class Add_up : public Do_THD_Impl {
     }
     if (!is_client(thd)) return;
     ++found.clients;
-    if (keeps_tables(thd)) ++found.table_keepers;
     if (thd->get_command() != COM_SLEEP) return;
     ++found.idle_clients;
     found.idle_bytes += bytes.value_or(0);

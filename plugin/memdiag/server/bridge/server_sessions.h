@@ -72,8 +72,9 @@ struct Totals {
   /** What sessions of replicas, which send the binary log, can hold of
   memory/sql/String::value. */
   uint64_t dump_thread_bytes;
-  /** Sessions of clients that have tables open between statements (HANDLER,
-  LOCK TABLES), or that run a statement on tables for ten seconds already. */
+  /** Sessions, also of events and of replication, that have tables open between
+  statements (HANDLER, LOCK TABLES), or that run a statement on tables for ten
+  seconds already. */
   uint64_t table_keepers;
 };
 
