@@ -161,8 +161,12 @@ struct Situation {
   std::vector<Held_part> held_by_largest;
   std::optional<Idle_sessions> idle_sessions;
   /** Performance Schema counts memory by session: it is on, with instruments of
-  the server. Statements that end those which hold most find none without it. */
+  the server and for half of the sessions at least. Statements that end those
+  which hold most find none without it. */
   bool sessions_are_counted;
+  /** It counts locks of names. Statements that end sessions could not leave out
+  those that keep some without it. */
+  bool locks_are_counted;
   /** Sessions that keep tables open between statements, or for long. FLUSH
   would wait for them, and all statements on their tables for the FLUSH. */
   uint64_t table_keepers;

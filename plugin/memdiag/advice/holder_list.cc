@@ -43,6 +43,12 @@ std::string loses_nothing() {
          "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL)";
 }
 
+/** Without locks that outlive a statement and its transaction. */
+constexpr const char *keeps_no_lock =
+    " AND THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM "
+    "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL AND "
+    "LOCK_DURATION = 'EXPLICIT')";
+
 /** KILL QUERY ends the statement of a session. It finds none in a session that
 waits for its next one. A session that waits for its client to read the result
 does not look for KILL QUERY until net_write_timeout. KILL ends both. Only
@@ -52,7 +58,8 @@ std::string kill_or_kill_query() {
   return "IF(PROCESSLIST_COMMAND = 'Sleep' OR (PROCESSLIST_ID IN (SELECT ID "
          "FROM information_schema.PROCESSLIST WHERE STATE IN ('Sending to "
          "client', 'Writing to net'))" +
-         std::string(not_in_a_transaction) + "), 'KILL ', 'KILL QUERY ')";
+         std::string(not_in_a_transaction) + keeps_no_lock +
+         "), 'KILL ', 'KILL QUERY ')";
 }
 
 /** It would begin again from the start, and end after as long. */
@@ -189,7 +196,7 @@ std::string ending_statement(const Holder &holder) {
              std::string(is_of_client) +
              " AND trx_mysql_thread_id <> CONNECTION_ID() AND BYTES >= " +
              std::string(least_of_a_session) + " AND " + has_much +
-             largest_first;
+             keeps_no_lock + largest_first;
     case End::binlog_dump:
       return sessions_that(
                  "'KILL '",
@@ -217,7 +224,9 @@ std::string words_of_ending(const Holder &holder) {
       "half as much";
   if (holder.end == End::sessions || holder.end == End::temporary_tables)
     words += ", but none in a transaction or with locks";
-  else if (holder.end != End::transactions && !is_of_ddl(holder))
+  else if (holder.end == End::transactions)
+    words += ", but none with locks of GET_LOCK() or of a backup";
+  else if (!is_of_ddl(holder))
     words += ", but no DDL";
   return words + drops_temporary_tables;
 }

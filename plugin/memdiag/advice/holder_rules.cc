@@ -16,6 +16,11 @@ constexpr uint64_t many_sessions = 20;
 a small server that works well. */
 constexpr unsigned usual_percent_of_tables = 25;
 
+constexpr const char *locks_are_not_counted =
+    "; no statement can leave out sessions that keep locks, which KILL "
+    "releases: Performance Schema does not count locks of names (instrument "
+    "wait/lock/metadata/sql/mdl, consumer global_instrumentation)";
+
 class Holder_rules : Rules {
  public:
   using Rules::Rules;
@@ -35,7 +40,7 @@ class Holder_rules : Rules {
     const auto statement = statement_that_helps(holder);
     std::string remedy = holder.remedy;
     if (closes_tables(holder)) remedy += words_of_flush(statement.has_value());
-    if (lists_sessions(holder, statement)) remedy += words_of_ending(holder);
+    remedy += words_of_ending_or_why_not(holder, statement);
     Finding *const found = judge_share(
         rule_of(holder), holding.pool ? spec_of(*holding.pool).name : "server",
         std::string(holder.name) + ' ' + holder.verb,
@@ -54,8 +59,12 @@ class Holder_rules : Rules {
     name_owner(*holding.owner, found);
     // The session frees the rows when its statement ends.
     if (&holder == find_holder("rows with large values") &&
-        !found->owner->reads_this)
-      found->statement = end_query(holding.owner->processlist_id);
+        !found->owner->reads_this) {
+      if (m_now.locks_are_counted)
+        found->statement = end_query(holding.owner->processlist_id);
+      else
+        found->remedy += locks_are_not_counted;
+    }
   }
 
   std::string words_of_flush(bool is_offered) const {
@@ -63,9 +72,22 @@ class Holder_rules : Rules {
     return m_now.table_keepers != 0 ? "; " + words_of_table_keepers() : "";
   }
 
-  static bool lists_sessions(const Holder &holder,
-                             const std::optional<std::string> &statement) {
-    return statement && statement == ending_statement(holder);
+  std::string words_of_ending_or_why_not(
+      const Holder &holder, const std::optional<std::string> &statement) const {
+    if (holder.end == End::statement) return "";
+    if (!statement) return why_none_is_named(holder);
+    return statement == ending_statement(holder) ? words_of_ending(holder) : "";
+  }
+
+  /** "": a statement can name the sessions. */
+  const char *why_none_is_named(const Holder &holder) const {
+    if (!m_now.sessions_are_counted)
+      return "; no statement finds the sessions: Performance Schema does not "
+             "count the memory of most of them (setup_instruments, "
+             "setup_consumers, setup_actors)";
+    return holder.of_sessions() && !m_now.locks_are_counted
+               ? locks_are_not_counted
+               : "";
   }
 
   bool is_found(const Holder &holder) const {
@@ -135,8 +157,8 @@ class Holder_rules : Rules {
       Amount{at_most_rss(largest->bytes), largest->allocated_bytes}.put_into(
           &found);
       found.statement = statement_that_helps(*largest->holder);
-      if (lists_sessions(*largest->holder, found.statement))
-        found.remedy += words_of_ending(*largest->holder);
+      found.remedy +=
+          words_of_ending_or_why_not(*largest->holder, found.statement);
       found.evidence += std::string("; ") + largest->holder->name + ' ' +
                         largest->holder->verb + ' ' + size(*found.bytes) +
                         " of it";
@@ -184,8 +206,7 @@ class Holder_rules : Rules {
     found.holder = holder.name;
     found.bytes = bytes;
     found.statement = statement_that_helps(holder);
-    if (lists_sessions(holder, found.statement))
-      found.remedy += words_of_ending(holder);
+    found.remedy += words_of_ending_or_why_not(holder, found.statement);
     if (locks->largest.bytes < locks->bytes / 2) return;
     Session owner = locks->largest;
     owner.in_transaction = true;
@@ -204,7 +225,7 @@ class Holder_rules : Rules {
     if (holder.end != End::statement &&
         (!value || *value / 2 < holder.least ||
          m_now.programs_of_a_session.value_or(0) <= *value / 2)) {
-      if (!m_now.sessions_are_counted) return std::nullopt;
+      if (*why_none_is_named(holder) != '\0') return std::nullopt;
       return ending_statement(holder);
     }
     // A third of those that are there may stay.
@@ -288,8 +309,9 @@ class Holder_rules : Rules {
         "wait_timeout ends sessions that are idle");
     // The statement ends those that have been idle for a minute.
     if (found == nullptr || idle->long_idle_bytes < idle->bytes / 2) return;
-    found->statement = end_idle_sessions();
-    found->remedy += drops_temporary_tables;
+    if (m_now.locks_are_counted) found->statement = end_idle_sessions();
+    found->remedy += m_now.locks_are_counted ? drops_temporary_tables
+                                             : locks_are_not_counted;
   }
 };
 

@@ -112,8 +112,13 @@ void add_largest_session(const Server_facts &server, Situation *situation) {
   bytes = std::min(bytes, resident);
 }
 
-/** Its instruments may be off. Its own cannot be. */
-bool counts_sessions(std::span<const instruments::Counted> counted) {
+/** Its instruments may be off. Its own cannot be. Sessions of some users may
+not be counted, or what begins after a consumer was switched off. */
+bool counts_sessions(const Server_facts &server) {
+  if (server.sessions && server.counted_sessions &&
+      2 * *server.counted_sessions < *server.sessions)
+    return false;
+  const auto &counted = server.counted;
   return std::any_of(counted.begin(), counted.end(),
                      [](const instruments::Counted &of) {
                        return of.enabled && of.name.starts_with("memory/sql/");
@@ -122,7 +127,8 @@ bool counts_sessions(std::span<const instruments::Counted> counted) {
 
 void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
                  const Server_facts &server, Situation *situation) {
-  situation->sessions_are_counted = counts_sessions(server.counted);
+  situation->sessions_are_counted = counts_sessions(server);
+  situation->locks_are_counted = server.locks_are_counted;
   std::optional<uint64_t> largest;
   if (server.largest_session) largest = server.largest_session->processlist_id;
   situation->holdings =

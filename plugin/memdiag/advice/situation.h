@@ -40,8 +40,11 @@ struct Server_facts {
   /** As in Holding_figures. */
   std::optional<Session> most_heaps{};
   std::optional<Idle_sessions> idle_sessions{};
-  /** Sessions of clients. */
+  /** Sessions of clients, and those whose memory Performance Schema counts. */
   Reading sessions{};
+  Reading counted_sessions{};
+  /** As in Situation. */
+  bool locks_are_counted{false};
   /** What threads that send the binary log have of
   memory/sql/String::value. */
   uint64_t dump_thread_bytes{0};

@@ -9,6 +9,7 @@
 #include "storage/perfschema/pfs_account.h"
 #include "storage/perfschema/pfs_builtin_memory.h"
 #include "storage/perfschema/pfs_events_statements.h"
+#include "storage/perfschema/pfs_events_waits.h"
 #include "storage/perfschema/pfs_global.h"
 #include "storage/perfschema/pfs_host.h"
 #include "storage/perfschema/pfs_instr.h"
@@ -108,6 +109,17 @@ class Sums : public PFS_connection_visitor {
 }  // namespace
 
 bool is_on() { return pfs_initialized && pfs_enabled; }
+
+bool counts_locks_of_names() {
+  return is_on() && flag_global_instrumentation &&
+         global_metadata_class.m_enabled;
+}
+
+bool counts_memory_of(PSI_thread *thread) {
+  const PFS_thread *const pfs = known(thread);
+  return pfs != nullptr && flag_global_instrumentation &&
+         flag_thread_instrumentation && pfs->m_enabled;
+}
 
 std::vector<Counted> counted(std::span<const char *const> only) {
   std::vector<Counted> all;

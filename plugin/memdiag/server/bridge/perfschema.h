@@ -34,6 +34,12 @@ using instruments::Held;
  */
 bool is_on();
 
+/** Locks of names (metadata_locks) are counted from when they are taken. */
+bool counts_locks_of_names();
+
+/** The thread's allocations are counted for it, by instrument. */
+bool counts_memory_of(PSI_thread *thread);
+
 /** @param only  names of instruments; empty: all instruments
 @return empty: Performance Schema is not up
 @throws std::bad_alloc */

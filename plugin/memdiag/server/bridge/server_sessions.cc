@@ -138,6 +138,7 @@ class Add_up : public Do_THD_Impl {
     }
     if (!is_client(thd)) return;
     ++found.clients;
+    if (perfschema::counts_memory_of(thd->get_psi())) ++found.counted_clients;
     if (thd->get_command() != COM_SLEEP) return;
     ++found.idle_clients;
     found.idle_bytes += bytes.value_or(0);

@@ -61,8 +61,9 @@ is none.
 std::optional<Client> largest_client(const Ask_counted &counted);
 
 struct Totals {
-  /** Sessions of clients. */
+  /** Sessions of clients, and those whose memory Performance Schema counts. */
   uint64_t clients;
+  uint64_t counted_clients;
   /** Those of them that wait for a statement, the memory that Performance
   Schema counts for them, and the part of those that have waited for a minute.
   */

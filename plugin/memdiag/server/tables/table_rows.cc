@@ -91,6 +91,8 @@ advisor::Situation situation_of(Statement *statement) {
   const sessions::Totals sessions = sessions::totals(
       [statement]() -> const auto & { return statement->counted(); });
   server.sessions = sessions.clients;
+  server.counted_sessions = sessions.counted_clients;
+  server.locks_are_counted = perfschema::counts_locks_of_names();
   server.idle_sessions = {sessions.idle_clients, sessions.idle_bytes,
                           sessions.long_idle_bytes};
   server.dump_thread_bytes = sessions.dump_thread_bytes;

@@ -74,6 +74,7 @@ Situation healthy() {
   all.table_definitions = 8000;
   all.programs_of_a_session = 4;
   all.sessions_are_counted = true;
+  all.locks_are_counted = true;
   all.idle_sessions = memdiag::advisor::Idle_sessions{400, 40 * mb, 40 * mb};
   all.largest_session = memdiag::advisor::Session{42, 20 * mb};
   all.buffer_pool_asked_bytes = 1 * gb;
@@ -968,6 +969,17 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
   EXPECT_FALSE(memdiag::advisor::make_situation({}, host, budget, samples, {},
                                                 routes, uncounted)
                    .sessions_are_counted);
+  // setup_actors has no more than one of three users.
+  uncounted = server;
+  uncounted.counted_sessions = 1;
+  EXPECT_FALSE(memdiag::advisor::make_situation({}, host, budget, samples, {},
+                                                routes, uncounted)
+                   .sessions_are_counted);
+  uncounted.counted_sessions = 2;
+  EXPECT_TRUE(memdiag::advisor::make_situation({}, host, budget, samples, {},
+                                               routes, uncounted)
+                  .sessions_are_counted);
+  EXPECT_FALSE(all.locks_are_counted);
   const auto caches = holding_in(all.holdings, "binary log caches");
   ASSERT_TRUE(caches);
   EXPECT_EQ(50u, caches->allocated_bytes)
@@ -1652,6 +1664,12 @@ TEST(Advisor, AStatementEndsThoseWhoHaveMuch) {
                   holder.name != std::string_view{"online DDL"},
               found.statement->find("ALTER|CREATE") != std::string::npos)
         << holder.name;
+    // KILL would release it.
+    EXPECT_EQ(
+        holder.end != End::binlog_dump,
+        found.statement->find("performance_schema.metadata_locks WHERE ") !=
+            std::string::npos)
+        << holder.name;
   }
 }
 
@@ -1757,17 +1775,33 @@ TEST(Advisor, ALowerCacheOnlyWhereSessionsHaveMorePrograms) {
 }
 
 TEST(Advisor, WithoutPerformanceSchemaNoStatementFindsTheSessions) {
-  for (const auto &holder : memdiag::advisor::holders) {
-    Situation all = healthy();
-    all.sessions_are_counted = false;
-    hold(&all, holder.name, 600 * mb);
-    const std::vector<Finding> found = findings(all);
-    ASSERT_EQ(1u, found.size()) << holder.name;
-    EXPECT_EQ(holder.end == memdiag::advisor::End::statement &&
-                  holder.statement != nullptr,
-              found[0].statement.has_value())
-        << holder.name;
-  }
+  using memdiag::advisor::End;
+  for (const bool without_locks : {false, true})
+    for (const auto &holder : memdiag::advisor::holders) {
+      Situation all = healthy();
+      (without_locks ? all.locks_are_counted : all.sessions_are_counted) =
+          false;
+      hold(&all, holder.name, 600 * mb);
+      const std::vector<Finding> found = findings(all);
+      ASSERT_EQ(1u, found.size()) << holder.name;
+      const bool ends_none = holder.end == End::statement ||
+                             (without_locks && holder.end == End::binlog_dump);
+      EXPECT_EQ(ends_none && (holder.statement != nullptr ||
+                              holder.end == End::binlog_dump),
+                found[0].statement.has_value())
+          << holder.name;
+      EXPECT_EQ(ends_none,
+                found[0].remedy.find("Performance Schema does not count ") ==
+                    std::string::npos)
+          << found[0].remedy;
+    }
+  Situation all = healthy();
+  all.locks_are_counted = false;
+  hold(&all, "rows with large values", 600 * mb);
+  holding_of(&all, "rows with large values").owner =
+      memdiag::advisor::Session{42, 500 * mb};
+  EXPECT_FALSE(findings(all).at(0).statement);
+  EXPECT_NE(std::string::npos, findings(all).at(0).remedy.find("sql/mdl"));
 }
 
 /** It ends no session, asks a day for how many there are, and lowers no buffer
