@@ -23,7 +23,7 @@ std::optional<unsigned> shift_of(std::string_view unit) {
 }  // namespace
 
 std::optional<Target> parse_target(std::string_view text) {
-  if (text.empty() || is(text, "OFF")) return Target{};
+  if (is(text, "OFF")) return Target{};
   if (is(text, "WATCH")) return Target{Target::watch, 0};
   if (is(text, "AUTO")) return Target{Target::automatic, 0};
   uint64_t number = 0;
@@ -33,7 +33,6 @@ std::optional<Target> parse_target(std::string_view text) {
   const auto shift = shift_of({rest, static_cast<std::size_t>(end - rest)});
   if (!shift || number > (UINT64_MAX >> *shift)) return std::nullopt;
   const uint64_t bytes = number << *shift;
-  if (bytes == 0) return Target{};
   if (bytes < least_target_bytes) return std::nullopt;
   return Target{Target::bytes, bytes};
 }

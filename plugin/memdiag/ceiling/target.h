@@ -24,8 +24,9 @@ struct Target {
 /** A smaller target is taken for a mistake in the unit. */
 constexpr uint64_t least_target_bytes = 16 << 20;
 
-/** OFF, WATCH or AUTO in any case, or bytes, which K, M, G or T may follow. ""
-is OFF. */
+/** OFF, WATCH or AUTO in any case, or bytes, which K, M, G or T may follow. 0
+and "" are mistakes as well: a script that has no value must not switch it off
+unseen. */
 std::optional<Target> parse_target(std::string_view text);
 
 }  // namespace memdiag::ceiling

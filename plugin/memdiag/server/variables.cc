@@ -239,7 +239,11 @@ bool check_target(sys_var *self, THD *thd, set_var *var) {
   // Of NULL the server itself says that it is refused.
   if (text.str != nullptr) {
     if (memdiag::ceiling::is_target({text.str, text.length})) return false;
-    my_error(ER_WRONG_VALUE_FOR_VAR, MYF(0), self->name.str, text.str);
+    my_printf_error(ER_WRONG_VALUE_FOR_VAR,
+                    "Variable '%s' can't be set to the value of '%s' (write "
+                    "OFF, WATCH, AUTO or bytes, for example '2G'; 16M is the "
+                    "least)",
+                    MYF(0), self->name.str, text.str);
   }
   return !takes_default(self, thd, var);
 }
