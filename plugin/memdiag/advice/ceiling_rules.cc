@@ -1,5 +1,6 @@
 #include "plugin/memdiag/advice/rules.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <string_view>
 
@@ -114,8 +115,26 @@ class Ceiling_rules : Rules {
         .bytes = at_most_rss(*pool - parked);
   }
 
-  /** The server keeps this memory without clients, with the buffer pool at its
-  floor. Unknown: the memory of sessions or statements is. */
+  /** The control group keeps so much besides the server's pages. */
+  uint64_t kept_by_others(const Ceiling_situation &ceiling) const {
+    const host::Figures &host = m_now.host;
+    const auto kept =
+        static_cast<uint64_t>(std::max<int64_t>(ceiling.kept_bytes, 0));
+    const Reading others = difference(
+        kept, difference(host.resident_bytes, host.resident_file_bytes));
+    return others.value_or(0) < worth_bytes ? 0 : *others;
+  }
+
+  std::string words_of_others(uint64_t others) const {
+    if (others == 0) return "";
+    const Reading &shared = m_now.host.shared_bytes;
+    return "; besides, its control group keeps " + size(others) +
+           " of other processes, of the kernel and of files in tmpfs" +
+           (shared ? ", which with shared memory have " + size(*shared) : "");
+  }
+
+  /** The control group keeps this memory without clients, with the buffer pool
+  at its floor. Unknown: the memory of sessions or statements is. */
   Reading needed_without_clients(const Ceiling_situation &ceiling) const {
     Reading not_needed = ceiling.parkable_bytes;
     for (size_t i = 0; i < pool_count; ++i) {
@@ -138,18 +157,23 @@ class Ceiling_rules : Rules {
     if (ceiling.level == ceiling::Level::green || !needed ||
         static_cast<int64_t>(*needed) <= fits)
       return;
+    const uint64_t others = kept_by_others(ceiling);
     add("ceiling_target_too_low", Severity::warning, "server",
         "misconfiguration",
-        "the server needs " + size(*needed) +
+        "the server needs " + size(*needed - std::min(*needed, others)) +
             " at rest, without what sessions and statements have, and " +
             size(static_cast<double>(ceiling.marks.plenty_bytes)) +
-            " for them; the ceiling's target is " +
+            " for them" + words_of_others(others) +
+            "; the ceiling's target is " +
             size(static_cast<double>(ceiling.marks.target_bytes)) +
             ": one statement runs at a time",
         "raise the limit or memdiag_memory_target to " +
             size(limit_that_fits(*needed)) +
-            " at least, or lower innodb_buffer_pool_size")
-        .bytes = at_most_rss(*needed);
+            " at least, or lower innodb_buffer_pool_size" +
+            (others == 0 ? ""
+                         : ", or remove files from tmpfs and end other "
+                           "processes of the control group"))
+        .bytes = at_most_rss(*needed - std::min(*needed, others));
   }
 };
 

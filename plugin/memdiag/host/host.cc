@@ -316,6 +316,9 @@ class Collector {
     figures.machine_bytes = unsigned_number("memory", "MemTotal");
     figures.available_bytes = unsigned_number("memory", "MemAvailable");
     figures.resident_bytes = unsigned_number("process", "VmRSS");
+    figures.resident_file_bytes = unsigned_number("process", "RssFile");
+    figures.shared_bytes = unsigned_number(
+        "cgroup", v2 ? "memory.stat.shmem" : "memory.stat.total_shmem");
     figures.hugetlb_bytes = unsigned_number("process", "HugetlbPages");
     figures.swapped_bytes = unsigned_number("process", "VmSwap");
     figures.limit_bytes = unsigned_number("cgroup", "effective_limit");

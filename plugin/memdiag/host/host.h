@@ -97,6 +97,10 @@ struct Figures {
   std::optional<uint64_t> machine_bytes;
   std::optional<uint64_t> available_bytes;
   std::optional<uint64_t> resident_bytes;
+  /** The part of it that is pages of files, which the kernel reclaims. */
+  std::optional<uint64_t> resident_file_bytes;
+  /** Files in tmpfs, and shared memory, in the process's control group. */
+  std::optional<uint64_t> shared_bytes;
   /** The process's huge pages of large_pages=ON. Neither VmRSS nor, by default,
   a control group counts them. */
   std::optional<uint64_t> hugetlb_bytes;

@@ -650,6 +650,27 @@ TEST(Advisor, TheCeilingsFindingsHaveTheirRulesAndBytes) {
   });
   EXPECT_EQ("ceiling_target_too_low", low.rule);
   EXPECT_EQ(2 * gb, low.bytes) << "never more than the process has";
+  // 300 MB of 2 GiB are files. The rest of what is kept is not the server's.
+  const auto crowded = only([](Situation *all) {
+    all->ceiling = too_low();
+    let_sessions_hold(all, 500 * mb);
+    all->host.resident_file_bytes = 300 * mb;
+    all->host.shared_bytes = 6000 * mb;
+  });
+  EXPECT_EQ("ceiling_target_too_low", crowded.rule);
+  EXPECT_EQ((2 * gb - 800 * mb - (16 << 10)), crowded.bytes);
+  EXPECT_TRUE(crowded.evidence.starts_with(
+      "the server needs 1248 MiB at rest, without what sessions and statements "
+      "have, and "))
+      << crowded.evidence;
+  EXPECT_NE(std::string::npos,
+            crowded.evidence.find(
+                "; besides, its control group keeps 6252 MiB of other "
+                "processes, of the kernel and of files in tmpfs, which with "
+                "shared memory have 6000 MiB; the ceiling's target is "))
+      << crowded.evidence;
+  EXPECT_TRUE(crowded.remedy.ends_with("processes of the control group"));
+  EXPECT_EQ(crowded.remedy.substr(0, low.remedy.size()), low.remedy);
   for (const Finding &one : {rounded, files, floor, went_on, low})
     EXPECT_FALSE(one.statement) << "a smaller pool makes the server wait";
 }

@@ -238,6 +238,7 @@ TEST(Host, TheMachine) {
   EXPECT_EQ(8ull << 30, figures.machine_bytes);
   EXPECT_EQ(4ull << 30, figures.available_bytes);
   EXPECT_EQ(1500000u * 1024, figures.resident_bytes);
+  EXPECT_EQ(99990u * 1024, figures.resident_file_bytes);
   EXPECT_EQ(4u << 20, figures.swapped_bytes);
   EXPECT_EQ("always", figures.transparent_huge_pages);
   EXPECT_EQ(1.5, figures.pressure_some_avg10);
@@ -271,6 +272,7 @@ TEST(Host, ControlGroupVersion2) {
   EXPECT_EQ(2ull << 30, report.figures.limit_bytes);
   EXPECT_EQ(2000000000u, report.figures.usage_bytes);
   EXPECT_EQ(5u, report.figures.oom_kills);
+  EXPECT_EQ(0u, report.figures.shared_bytes);
   EXPECT_EQ(9.25, report.figures.pressure_some_avg10);
   EXPECT_TRUE(report.figures.is_pressure_of_cgroup);
   // Its cost.
