@@ -165,7 +165,9 @@ WORDS = {
     ),
     "online DDL": Words("indexes that are built, and changes meanwhile", "let it end", _RUNNING),
     "full-text queries": Words(
-        "documents and rankings of full-text searches", "make innodb_ft_result_cache_limit smaller", _RUNNING
+        "documents and rankings of full-text searches",
+        "let the searches end; a smaller innodb_ft_result_cache_limit ends later ones that pass it with an error",
+        _RUNNING,
     ),
     "full-text caches": Words(
         "words that are not yet written to full-text indexes",

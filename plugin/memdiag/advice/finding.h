@@ -150,8 +150,6 @@ struct Situation {
   std::map<std::string_view, uint64_t> variables;
   /** Definitions of tables that InnoDB has, but for temporary ones. */
   Reading table_definitions;
-  /** Stored programs that a session has cached, on an average. */
-  Reading programs_of_a_session;
   /** The session with most memory; empty where it is not known. */
   std::optional<Session> largest_session;
   /** The session that asks. */

@@ -263,12 +263,9 @@ std::string end_query(uint64_t processlist_id) {
 std::string holders_json() {
   std::string result;
   for (const Holder &holder : holders) {
-    // A lower stored_program_cache helps only a session with more programs.
-    const bool ends = holder.end != End::statement;
-    const auto statement =
-        ends ? ending_statement(holder)
-             : std::string{holder.statement != nullptr ? holder.statement : ""};
-    const char *const variable = ends ? nullptr : holder.variable;
+    const std::string statement = holder.statement != nullptr
+                                      ? holder.statement
+                                      : ending_statement(holder);
     result += result.empty() ? "[\n" : ",\n";
     result +=
         "  {\n    \"name\": " + json_text(holder.name) +
@@ -282,7 +279,7 @@ std::string holders_json() {
         ",\n    \"statement\": " +
         (statement.empty() ? "null" : json_text(statement)) +
         ",\n    \"variable\": " +
-        (variable == nullptr ? "null" : json_text(variable)) +
+        (holder.variable == nullptr ? "null" : json_text(holder.variable)) +
         ",\n    \"least\": " + std::to_string(holder.least) + "\n  }";
   }
   return result + "\n]\n";

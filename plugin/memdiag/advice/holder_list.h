@@ -135,11 +135,9 @@ inline constexpr auto holders = std::to_array<Holder>({
      End::sessions,
      "hold",
      "each session keeps the stored programs that it called",
-     "let sessions end that are idle for long; stored_program_cache bounds the "
-     "programs of a session",
-     "SET GLOBAL stored_program_cache = %",
-     "stored_program_cache",
-     16},
+     // A lower one frees nothing until each session runs its next statement.
+     "let sessions end that are idle for long; a lower stored_program_cache "
+     "bounds the programs of a session from its next call on"},
     {"triggers",
      // Of memory/sql/sp_head::main_mem_root: what programs of triggers have.
      {},
@@ -416,10 +414,12 @@ inline constexpr auto holders = std::to_array<Holder>({
      End::statement,
      "hold",
      "documents and rankings of full-text searches",
-     "a search that passes innodb_ft_result_cache_limit ends with an error",
-     "SET GLOBAL innodb_ft_result_cache_limit = %",
-     "innodb_ft_result_cache_limit",
-     1000000},
+     // Performance Schema counts all heaps of InnoDB as one, so no statement
+     // can list the searches.
+     "they go when the searches end: SHOW FULL PROCESSLIST shows MATCH ... "
+     "AGAINST, and KILL QUERY ends it; with a lower "
+     "innodb_ft_result_cache_limit later searches that pass it end with an "
+     "error"},
     {"full-text caches",
      {"memory/innodb/fts0fts", "memory/innodb/fts0ast"},
      {Pool::fts_cache},
@@ -524,9 +524,8 @@ and those of exporters.
 std::optional<std::string> statement_of(const Holder &holder,
                                         std::optional<uint64_t> value);
 
-/** The same, though the list names another statement: it ends the sessions,
-the statements or the transactions that have the memory.
-@throws std::bad_alloc */
+/** The one that ends the sessions, the statements or the transactions that have
+the memory. "": it ends with none. @throws std::bad_alloc */
 std::string ending_statement(const Holder &holder);
 
 /** For the remedy: whom that statement names, and what else goes.

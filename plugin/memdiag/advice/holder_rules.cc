@@ -75,8 +75,7 @@ class Holder_rules : Rules {
   std::string words_of_ending_or_why_not(
       const Holder &holder, const std::optional<std::string> &statement) const {
     if (holder.end == End::statement) return "";
-    if (!statement) return why_none_is_named(holder);
-    return statement == ending_statement(holder) ? words_of_ending(holder) : "";
+    return statement ? words_of_ending(holder) : why_none_is_named(holder);
   }
 
   /** "": a statement can name the sessions. */
@@ -215,19 +214,15 @@ class Holder_rules : Rules {
 
   std::optional<std::string> statement_that_helps(const Holder &holder) const {
     if (closes_tables(holder) && m_now.table_keepers != 0) return std::nullopt;
+    if (holder.end != End::statement)
+      return *why_none_is_named(holder) == '\0'
+                 ? std::optional{ending_statement(holder)}
+                 : std::nullopt;
     Reading value;
     if (holder.variable != nullptr)
       if (const auto found = m_now.variables.find(holder.variable);
           found != m_now.variables.end())
         value = found->second;
-    // A lower stored_program_cache frees nothing in sessions with fewer
-    // programs than that.
-    if (holder.end != End::statement &&
-        (!value || *value / 2 < holder.least ||
-         m_now.programs_of_a_session.value_or(0) <= *value / 2)) {
-      if (*why_none_is_named(holder) != '\0') return std::nullopt;
-      return ending_statement(holder);
-    }
     // A third of those that are there may stay.
     if (is_of_definitions(holder)) {
       if (!value || !m_now.table_definitions) return std::nullopt;

@@ -293,13 +293,4 @@ std::vector<Holding> holdings(const Holding_figures &figures) {
   return Holdings(figures).all();
 }
 
-uint64_t cached_programs(std::span<const routes::Row> routes) {
-  constexpr uint64_t entry_bytes = 100;
-  uint64_t bytes = 0;
-  for (const routes::Row &route : routes)
-    if (route.name == "memory/sql/THD::sp_cache")
-      bytes += route.live_bytes.value_or(0);
-  return bytes / entry_bytes;
-}
-
 }  // namespace memdiag::advisor

@@ -100,10 +100,6 @@ const Holder *holder_of(std::string_view instrument, Pool pool);
 /** Those that have anything, in the order of the list. */
 std::vector<Holding> holdings(const Holding_figures &figures);
 
-/** How many stored programs the sessions have cached, of the bytes of their
-hashes: an entry takes some 100 bytes. */
-uint64_t cached_programs(std::span<const routes::Row> routes);
-
 }  // namespace memdiag::advisor
 
 #endif  // MEMDIAG_HOLDINGS_H

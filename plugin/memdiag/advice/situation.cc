@@ -138,9 +138,6 @@ void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
                 server.held_by_largest, server.beside_allocator_bytes,
                 server.mapped_file_bytes, server.most_heaps});
   add_largest_session(server, situation);
-  if (server.sessions.value_or(0) != 0)
-    situation->programs_of_a_session =
-        cached_programs(routes) / *server.sessions;
 }
 
 }  // namespace

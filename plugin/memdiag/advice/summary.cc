@@ -244,10 +244,9 @@ class Summary {
   }
 
   /** The advice has the statement, if it has a finding. */
-  std::string statement_about(advisor::End end) const {
+  std::string statement_about(std::string_view holder) const {
     for (const advisor::Finding &finding : m_facts.findings)
-      if (finding.holder && finding.statement &&
-          advisor::find_holder(*finding.holder)->end == end)
+      if (finding.holder == holder && finding.statement)
         return statement_of(finding);
     return "";
   }
@@ -301,9 +300,9 @@ class Summary {
               "SELECT * FROM information_schema.memdiag_advice");
     add_one("user temporary tables", temporary_tables,
             "when their sessions end",
-            statement_about(advisor::End::temporary_tables));
-    add_one("full-text caches", full_text_caches, "then OPTIMIZE LOCAL TABLE",
-            "SET GLOBAL innodb_optimize_fulltext_only = ON");
+            statement_about("user temporary tables"));
+    add_one("full-text caches", full_text_caches, "by OPTIMIZE LOCAL TABLE",
+            statement_about("full-text caches"));
     add_one("buffer pool", clean, "at most: read again on use",
             "SET GLOBAL innodb_buffer_pool_size = <less>");
   }

@@ -40,8 +40,8 @@ inline constexpr Table summary_table = [] {
           text_column<Row, &Row::detail>(
               "DETAIL", summary::detail_length,
               "holds: the limit, the share of RSS, or the session with most of "
-              "it. grew: in what time. get back: the cost, or the "
-              "statement that must follow. peak: how long ago. A pool's "
+              "it. grew: in what time. get back: the cost, or what "
+              "gives it back. peak: how long ago. A pool's "
               "growth and peak are estimated with the part of it that is "
               "resident now. wrong: severity and verdict."),
           text_column<Row, &Row::statement>(

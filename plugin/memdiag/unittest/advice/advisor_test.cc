@@ -69,10 +69,8 @@ Situation healthy() {
     all.holdings.push_back({&holder, 20 * mb, 20 * mb, Pool::session});
   all.variables = {{"stored_program_cache", 256},
                    {"key_buffer_size", 8 * mb},
-                   {"table_definition_cache", 10000},
-                   {"innodb_ft_result_cache_limit", 2 * gb}};
+                   {"table_definition_cache", 10000}};
   all.table_definitions = 8000;
-  all.programs_of_a_session = 4;
   all.sessions_are_counted = true;
   all.locks_are_counted = true;
   all.idle_sessions = memdiag::advisor::Idle_sessions{400, 40 * mb, 40 * mb};
@@ -397,7 +395,9 @@ const std::vector<Expected> all_expected = {
        holding_of(all, "stored programs").pool = Pool::table_cache;
      },
      Severity::warning, "table_cache", "cache",
-     "stored programs hold 300 MiB, 29%", "stored_program_cache bounds"},
+     "stored programs hold 300 MiB, 29%",
+     "a lower stored_program_cache bounds the programs of a session from its "
+     "next call on"},
     {"open tables, more than a fifth",
      [](Situation *all) { hold(all, "open tables", 210 * mb); }, Severity::note,
      "session", "cache", "open tables hold 210 MiB, 21%",
@@ -976,7 +976,6 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
   const auto programs = holding_in(all.holdings, "stored programs");
   ASSERT_TRUE(programs);
   EXPECT_EQ(7 * mb + 900, programs->allocated_bytes);
-  EXPECT_EQ(3u, all.programs_of_a_session) << "9 in 3 sessions";
   EXPECT_TRUE(all.sessions_are_counted);
   EXPECT_FALSE(memdiag::advisor::make_situation({}, host, budget, samples, {},
                                                 routes, {})
@@ -1775,24 +1774,22 @@ TEST(Advisor, WhatKillDoesBesidesIsSaid) {
   EXPECT_NE(std::string::npos, findings(all).at(0).remedy.find("KILL 42"));
 }
 
-TEST(Advisor, ALowerCacheOnlyWhereSessionsHaveMorePrograms) {
+/** A lower value of a variable frees nothing of what idle sessions and running
+searches have, and would be offered again, lower. */
+TEST(Advisor, AStatementThatOnlyBoundsIsNone) {
   Situation all = healthy();
-  hold(&all, "stored programs", 600 * mb);
-  const auto statement = [&] { return *findings(all).at(0).statement; };
-  all.programs_of_a_session = 128;
-  EXPECT_TRUE(statement().starts_with("SELECT CONCAT('KILL ', "))
-      << statement();
-  EXPECT_NE(std::string::npos, statement().find("THD::sp_cache"));
-  all.programs_of_a_session = 129;
-  EXPECT_EQ("SET GLOBAL stored_program_cache = 128", statement());
-  all.variables["stored_program_cache"] = 31;
-  EXPECT_TRUE(statement().starts_with("SELECT CONCAT('KILL ', "));
   all.variables["stored_program_cache"] = 256;
-  all.programs_of_a_session.reset();
-  EXPECT_TRUE(statement().starts_with("SELECT CONCAT('KILL ', "));
-  all.programs_of_a_session = 129;
-  all.variables.clear();
-  EXPECT_TRUE(statement().starts_with("SELECT CONCAT('KILL ', "));
+  all.variables["innodb_ft_result_cache_limit"] = 2 * gb;
+  hold(&all, "stored programs", 600 * mb);
+  const Finding programs = findings(all).at(0);
+  EXPECT_TRUE(programs.statement->starts_with("SELECT CONCAT('KILL ', "))
+      << *programs.statement;
+  EXPECT_NE(std::string::npos, programs.statement->find("THD::sp_cache"));
+  hold(&all, "stored programs", 20 * mb);
+  hold(&all, "full-text queries", 600 * mb);
+  const Finding searches = findings(all).at(0);
+  EXPECT_FALSE(searches.statement);
+  EXPECT_NE(std::string::npos, searches.remedy.find("KILL QUERY ends it"));
 }
 
 TEST(Advisor, WithoutPerformanceSchemaNoStatementFindsTheSessions) {
@@ -2034,13 +2031,9 @@ TEST(Holders, AStatementHasHalfTheVariablesValue) {
             memdiag::advisor::statement_of(*holder, 1000));
   EXPECT_FALSE(memdiag::advisor::statement_of(*holder, 1));
   // The server would set the least that it takes, which it has.
-  for (const auto &[name, least] : {std::pair{"full-text queries", 1000000u},
-                                    std::pair{"stored programs", 16u},
-                                    std::pair{"dictionary cache", 400u}}) {
-    const auto *const of = memdiag::advisor::find_holder(name);
-    EXPECT_FALSE(memdiag::advisor::statement_of(*of, 2 * least - 1)) << name;
-    EXPECT_TRUE(memdiag::advisor::statement_of(*of, 2 * least)) << name;
-  }
+  const auto *const of = memdiag::advisor::find_holder("dictionary cache");
+  EXPECT_FALSE(memdiag::advisor::statement_of(*of, 799));
+  EXPECT_TRUE(memdiag::advisor::statement_of(*of, 800));
   EXPECT_FALSE(memdiag::advisor::statement_of(*holder, {}));
 }
 
