@@ -150,6 +150,12 @@ class Sessions(unittest.TestCase):
         self.assertNotIn("KILL", str([one.statements for one in found.values()]))
         self.assertIn("OPTIMIZE LOCAL TABLE", found["full-text caches"].statements[0])
 
+    def test_a_server_that_is_read_only_writes_no_caches(self):
+        server = ModelServer(caches={"memory/innodb/fts0fts": 700 * MIB}, variables={"super_read_only": "ON"})
+        found = self.of(server)["full-text caches"]
+        self.assertEqual(found.statements, [])
+        self.assertIn("super_read_only is ON", found.remedy)
+
     def test_bytes_that_were_never_written_are_no_share_of_resident_ones(self):
         """256 MiB of a cache and 329 MiB of triggers were 119% of a server."""
         rows = {"memory/mysys/IO_CACHE": 256 * MIB, "memory/sql/sp_head::main_mem_root": 329 * MIB}

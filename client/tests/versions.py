@@ -160,7 +160,7 @@ _VARIABLES = (
         " max_execution_time information_schema_stats_expiry",
         MYSQL,
     ),
-    ("server_uuid", MYSQL),  # [M]
+    ("server_uuid super_read_only", MYSQL),  # [M]
     ("temptable_max_mmap", Since("8.0.23", NEVER)),  # [M]
     ("replica_pending_jobs_size_max", Since("8.0.26", NEVER)),  # [M]
     (

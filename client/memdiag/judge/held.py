@@ -46,7 +46,7 @@ def _finding(view: View, holder: Holder, held: int, whole: Whole) -> Finding:
         else "performance_schema.memory_summary_global_by_event_name",
     )
     if words.frees_at_once and (statement := statement_of(view, holder)):
-        held_up = _held_up(view) if holder.is_flushed else ""
+        held_up = _held_up(view, holder)
         if held_up:
             found.remedy = f"{held_up}, then {statement}; {words.remedy}"
         else:
@@ -58,8 +58,12 @@ def _finding(view: View, holder: Holder, held: int, whole: Whole) -> Finding:
     return found
 
 
-def _held_up(view: View) -> str:
-    """What to do before a FLUSH; "": it waits for no session that keeps tables."""
+def _held_up(view: View, holder: Holder) -> str:
+    """To do before the statement; "": nothing. FLUSH waits for sessions that keep tables."""
+    if holder.name == "full-text caches" and str(view.variable("super_read_only")).upper() in ("ON", "1"):
+        return "super_read_only is ON: set it to OFF"
+    if not holder.is_flushed:
+        return ""
     who = "keep tables open (HANDLER, LOCK TABLES, a statement of more than 10 s)"
     keepers = view.row("table_keepers").get("KEEPERS")
     if keepers is None:

@@ -171,7 +171,8 @@ WORDS = {
     ),
     "full-text caches": Words(
         "words that are not yet written to full-text indexes",
-        "write them; the last row of the SELECT restores the variable",
+        "write them; the last rows of the SELECT restore the variables. OPTIMIZE waits for transactions that have used the"
+        " table, for 5 s at most, and statements on the table wait meanwhile",
         frees_at_once=True,
     ),
     "adaptive hash index": Words(

@@ -168,6 +168,8 @@ struct Situation {
   /** Sessions that keep tables open between statements, or for long. FLUSH
   would wait for them, and all statements on their tables for the FLUSH. */
   uint64_t table_keepers;
+  /** super_read_only is ON. */
+  bool is_read_only;
 };
 
 enum class Severity : uint8_t { note, warning, critical };

@@ -107,15 +107,20 @@ inline constexpr const char *drop_definitions =
     "table_definition_cache = %'";
 
 /** Writes out full-text caches. Without the variable OPTIMIZE would rebuild
-the table; the last row restores it. */
+the table. It waits for transactions that have read the table, and new
+statements on the table wait for it, so it does not wait for long. The last rows
+restore the variables. */
 inline constexpr const char *write_full_text_caches =
-    "SELECT 'SET GLOBAL innodb_optimize_fulltext_only = ON' AS RUN UNION ALL "
+    "SELECT 'SET SESSION lock_wait_timeout = 5' AS RUN UNION ALL "
+    "SELECT 'SET GLOBAL innodb_optimize_fulltext_only = ON' UNION ALL "
     "SELECT DISTINCT CONCAT('OPTIMIZE LOCAL TABLE `', REPLACE(TABLE_SCHEMA, "
     "'`', '``'), '`.`', REPLACE(TABLE_NAME, '`', '``'), '`') FROM "
     "information_schema.STATISTICS JOIN information_schema.TABLES USING "
     "(TABLE_SCHEMA, TABLE_NAME) WHERE INDEX_TYPE = 'FULLTEXT' AND ENGINE = "
     "'InnoDB' UNION ALL SELECT CONCAT('SET GLOBAL "
-    "innodb_optimize_fulltext_only = ', @@innodb_optimize_fulltext_only)";
+    "innodb_optimize_fulltext_only = ', @@innodb_optimize_fulltext_only) UNION "
+    "ALL SELECT CONCAT('SET SESSION lock_wait_timeout = ', "
+    "@@lock_wait_timeout)";
 
 inline constexpr auto holders = std::to_array<Holder>({
     {"prepared statements",
@@ -428,8 +433,10 @@ inline constexpr auto holders = std::to_array<Holder>({
      "hold",
      "words that are not yet written to full-text indexes",
      "OPTIMIZE LOCAL TABLE writes them, and rebuilds the whole table while "
-     "innodb_optimize_fulltext_only is OFF; innodb_ft_total_cache_size bounds "
-     "them from the next start",
+     "innodb_optimize_fulltext_only is OFF; it waits for transactions that "
+     "have used the table (in STATEMENT for 5 s at most), and statements on "
+     "the table wait meanwhile; innodb_ft_total_cache_size bounds them from "
+     "the next start",
      write_full_text_caches},
     {"adaptive hash index",
      {"memory/innodb/adaptive hash index"},
@@ -504,6 +511,11 @@ inline bool closes_tables(const Holder &holder) {
   return holder.statement != nullptr &&
          std::string_view{holder.statement}.find(flush_tables) !=
              std::string_view::npos;
+}
+
+/** Its statement changes tables. */
+inline bool writes_tables(const Holder &holder) {
+  return holder.statement == write_full_text_caches;
 }
 
 /** @return nullptr: there is none of that name */

@@ -41,6 +41,8 @@ class Holder_rules : Rules {
     std::string remedy = holder.remedy;
     if (closes_tables(holder)) remedy += words_of_flush(statement.has_value());
     remedy += words_of_ending_or_why_not(holder, statement);
+    if (writes_tables(holder) && m_now.is_read_only)
+      remedy += "; no statement can while super_read_only is ON";
     Finding *const found = judge_share(
         rule_of(holder), holding.pool ? spec_of(*holding.pool).name : "server",
         std::string(holder.name) + ' ' + holder.verb,
@@ -214,6 +216,7 @@ class Holder_rules : Rules {
 
   std::optional<std::string> statement_that_helps(const Holder &holder) const {
     if (closes_tables(holder) && m_now.table_keepers != 0) return std::nullopt;
+    if (writes_tables(holder) && m_now.is_read_only) return std::nullopt;
     if (holder.end != End::statement)
       return *why_none_is_named(holder) == '\0'
                  ? std::optional{ending_statement(holder)}

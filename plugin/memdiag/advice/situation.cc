@@ -190,6 +190,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.ceiling = server.ceiling;
   situation.row_locks = server.row_locks;
   situation.table_keepers = server.table_keepers;
+  situation.is_read_only = server.is_read_only;
   if (server.tables.definitions != 0)
     situation.table_definitions = server.tables.definitions;
   situation.host = host;

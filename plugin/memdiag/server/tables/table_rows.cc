@@ -97,6 +97,7 @@ advisor::Situation situation_of(Statement *statement) {
                           sessions.long_idle_bytes};
   server.dump_thread_bytes = sessions.dump_thread_bytes;
   server.table_keepers = sessions.table_keepers;
+  server.is_read_only = opt_super_readonly;
   server.trigger_bytes = trigger_bytes();
   server.tables = budget::tables(statement->innodb_components());
   if (perfschema::is_on()) server.counted = statement->counted();

@@ -1792,6 +1792,25 @@ TEST(Advisor, AStatementThatOnlyBoundsIsNone) {
   EXPECT_NE(std::string::npos, searches.remedy.find("KILL QUERY ends it"));
 }
 
+TEST(Advisor, FullTextCachesAreWrittenWhereTheyCanBe) {
+  Situation all = healthy();
+  hold(&all, "full-text caches", 600 * mb);
+  Finding found = findings(all).at(0);
+  // OPTIMIZE waits for idle transactions, and SELECT for OPTIMIZE.
+  EXPECT_TRUE(found.statement->starts_with(
+      "SELECT 'SET SESSION lock_wait_timeout = 5' AS RUN "));
+  EXPECT_TRUE(found.statement->ends_with("@@lock_wait_timeout)"));
+  EXPECT_NE(std::string::npos, found.remedy.find("wait meanwhile"));
+  EXPECT_EQ(std::string::npos, found.remedy.find("super_read_only"));
+  all.is_read_only = true;
+  found = findings(all).at(0);
+  EXPECT_FALSE(found.statement);
+  EXPECT_NE(std::string::npos, found.remedy.find("super_read_only is ON"));
+  hold(&all, "full-text caches", 20 * mb);
+  hold(&all, "open tables", 600 * mb);
+  EXPECT_EQ("FLUSH LOCAL TABLES", findings(all).at(0).statement);
+}
+
 TEST(Advisor, WithoutPerformanceSchemaNoStatementFindsTheSessions) {
   using memdiag::advisor::End;
   for (const bool without_locks : {false, true})
