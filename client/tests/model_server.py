@@ -90,6 +90,7 @@ class ModelServer:
             ],
             variables=[dict(self.variables)],
             table_keepers=[{"KEEPERS": 0}],
+            lock_keepers=[{"LOCK_KEEPER": one.number} for one in self.sessions if one.kept == "lock_keepers"],
             **{
                 source: [{"SYSTEM_SESSION": one.number} for one in self.sessions if one.kept == source]
                 for source in ("system_sessions", "system_threads", "watchers")

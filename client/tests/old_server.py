@@ -49,6 +49,7 @@ HEALTH: dict[str, dict[str, Any]] = {
 LOCKS: dict[str, dict[str, Any]] = {
     "locks_are_counted": {"rows": [{"COUNTED": 1}]},
     "table_keepers": {"rows": [{"KEEPERS": 0}]},
+    "lock_keepers": {"rows": [{"LOCK_KEEPER": 1}]},
 }
 
 

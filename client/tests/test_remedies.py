@@ -144,6 +144,26 @@ class Sessions(unittest.TestCase):
         self.assertEqual(one.statements, ["KILL 42"])
         self.assertIn("rolls back its transaction, open for 5 s: 20 changed rows", one.remedy)
 
+    def test_a_lock_that_others_rely_on_is_not_released(self):
+        server = ModelServer([One(42, memory={"memory/sql/user_var_entry::value": 300 * MIB}, kept="lock_keepers")])
+        one = self.of(server)["user variables"]
+        self.assertEqual(one.statements, [])
+        self.assertIn("it keeps a lock", one.remedy)
+        server.sessions[0].kept = ""
+        self.assertNotIn("GET_LOCK", self.of(server)["user variables"].remedy)
+        data = server.snapshot()
+        data["sources"]["lock_keepers"] = {"source": "lock_keepers", "rows": [], "error": "the instrument is off"}
+        one = next(one for one in findings(View(data)) if one.holder == "user variables")
+        self.assertEqual(one.statements, ["KILL 42"])
+        self.assertIn("releases locks of GET_LOCK() or of a backup, if it has one", one.remedy)
+
+    def test_idle_sessions_are_not_ended_where_locks_are_not_counted(self):
+        sessions = [One(n, seconds=700, memory={"memory/sql/x": MIB}) for n in range(1, 500)]
+        data = ModelServer(sessions).snapshot()
+        self.assertIn("KILL", str([one.statements for one in findings(View(data))]))
+        data["sources"]["table_keepers"] = {"source": "table_keepers", "rows": [], "error": "the instrument is off"}
+        self.assertNotIn("KILL", str([one.statements for one in findings(View(data))]))
+
     def test_caches_that_a_session_filled_stay_when_it_ends(self):
         session = One(42, memory={"memory/innodb/fts0fts": 700 * MIB, "memory/sql/x": MIB})
         found = self.of(ModelServer([session]))

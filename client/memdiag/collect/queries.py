@@ -155,6 +155,11 @@ TABLE_KEEPERS = """SELECT COUNT(DISTINCT m.OWNER_THREAD_ID) AS KEEPERS
  OR (t.PROCESSLIST_COMMAND = 'Sleep' AND x.TRX_ID IS NULL)
  OR (t.PROCESSLIST_COMMAND <> 'Sleep' AND t.PROCESSLIST_TIME > 10))"""
 
+# Locks that outlive a statement and its transaction.
+LOCK_KEEPERS = """SELECT DISTINCT t.PROCESSLIST_ID AS LOCK_KEEPER
+ FROM performance_schema.metadata_locks m JOIN performance_schema.threads t ON m.OWNER_THREAD_ID = t.THREAD_ID
+ WHERE m.LOCK_DURATION = 'EXPLICIT' AND m.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID IS NOT NULL"""
+
 PREPARED = """SELECT t.PROCESSLIST_ID, MAX(t.PROCESSLIST_USER) AS USER, COUNT(*) AS STATEMENTS
  FROM performance_schema.prepared_statements_instances p
  JOIN performance_schema.threads t ON p.OWNER_THREAD_ID = t.THREAD_ID

@@ -296,8 +296,10 @@ class _Snapshot:
             reason = "Performance Schema had no room for some locks (Performance_schema_metadata_lock_lost)"
         else:
             self._ask("table_keepers", queries.TABLE_KEEPERS)
+            self._ask("lock_keepers", queries.LOCK_KEEPERS)
             return
-        self._sources["table_keepers"] = failed("performance_schema.metadata_locks", reason)
+        for name in ("table_keepers", "lock_keepers"):
+            self._sources[name] = failed("performance_schema.metadata_locks", reason)
 
     def _session_bytes(self, summed: bool) -> None:
         memory = "t.TOTAL_MEMORY" if summed else "m.CURRENT_NUMBER_OF_BYTES_USED"

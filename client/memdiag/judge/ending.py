@@ -16,6 +16,7 @@ KEPT = (
 )
 UNKNOWN = "what KILL would roll back is not known: this account may not read the open transactions"
 NOT_LISTED = "what KILL would roll back is not known: more transactions are open than were read"
+LOCKS = "do not KILL this session: it keeps a lock, as GET_LOCK() and a backup take, which others rely on"
 
 
 def propose(view: View, session: Row, found: Finding) -> None:
@@ -28,7 +29,12 @@ def propose(view: View, session: Row, found: Finding) -> None:
     if not known:
         first(found, UNKNOWN if view.error("transactions") else NOT_LISTED)
         return
+    if any(row["LOCK_KEEPER"] == number for row in view.rows("lock_keepers")):
+        first(found, LOCKS)
+        return
     words = f"end session {number}, which frees it"
+    if view.error("lock_keepers") is not None:
+        words += " and releases locks of GET_LOCK() or of a backup, if it has one"
     if transaction:
         words += (
             f" and rolls back its transaction, open for {count(transaction['SECONDS'])} s:"

@@ -118,7 +118,7 @@ def idle_statement(view: View) -> str:
     does. A session in a transaction is none of them, nor one that keeps locks, as a backup does, or watches the server."""
     row = view.row("session_bytes")
     everything = memory_of_sessions(view)
-    if everything is None:
+    if everything is None or view.error("table_keepers") is not None:  # locks are not counted
         return ""
     for seconds in IDLE_SECONDS:
         if (row.get(f"IDLE_{seconds}_BYTES") or 0) * 2 >= everything:
