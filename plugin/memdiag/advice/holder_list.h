@@ -110,7 +110,7 @@ inline constexpr const char *drop_definitions =
 the table. It waits for transactions that have read the table, and new
 statements on the table wait for it, so it does not wait for long. The last rows
 restore the variables. */
-inline constexpr const char *write_full_text_caches =
+inline constexpr char write_full_text_caches[] =
     "SELECT 'SET SESSION lock_wait_timeout = 5' AS RUN UNION ALL "
     "SELECT 'SET GLOBAL innodb_optimize_fulltext_only = ON' UNION ALL "
     "SELECT DISTINCT CONCAT('OPTIMIZE LOCAL TABLE `', REPLACE(TABLE_SCHEMA, "
