@@ -401,7 +401,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   const int64_t plenty = account.marks().plenty_bytes;
   if (began_early &&
       (mine.exempt || bytes_of_tables(thd, 4 * plenty) > plenty)) {
-    // What it took to parse tells nothing of what its tables take.
+    // Its text does not tell what its tables take.
     unlist(&self, running);
     running->taker = nullptr;
     (void)end();
