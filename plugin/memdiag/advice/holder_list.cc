@@ -223,8 +223,7 @@ std::string words_of_ending(const Holder &holder) {
   if (holder.end == End::statement || holder.end == End::binlog_dump) return {};
   std::string words =
       "; STATEMENT names the session that has most and those that have at "
-      "least "
-      "half as much";
+      "least half as much";
   if (holder.end == End::sessions || holder.end == End::temporary_tables)
     words += ", but none in a transaction or with locks";
   else if (holder.end == End::transactions)

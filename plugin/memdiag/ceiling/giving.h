@@ -268,8 +268,8 @@ class Pace {
 that nothing is known of, one after the other. Behind it, they begin after a
 moment. But those that may keep what they take, as a variable or a prepared
 statement, begin one after the other, and none does beyond Marks::beyond_bytes.
-A statement of a session that others wait for
-begins at once, unless this last rule holds it back. */
+A statement of a session that others wait for begins at once, unless this last
+rule holds it back. */
 class Small_pace {
  public:
   struct Beginner {

@@ -48,6 +48,15 @@ TEST(Routes, TheLongestPrefixCounts) {
   EXPECT_EQ(Pool::general, routes::declared_pool(""));
 }
 
+FRESH_TEST(Routes, OnlyBlocksWhoseUsersLookMayBeRefused) {
+  const auto may_be_refused = [](const char *name, uint32_t key) {
+    (void)note("sql", name, key);
+    return pools::may_be_refused[memdiag::route_of(tag_of_key(key))].load();
+  };
+  EXPECT_TRUE(may_be_refused("user_var_entry::value", 7));
+  EXPECT_FALSE(may_be_refused("Prepared_statement::main_mem_root", 8));
+}
+
 FRESH_TEST(Routes, PerformanceSchemasKeysAreTaken) {
   EXPECT_EQ(0u, tag_of_key(7));
   EXPECT_EQ(7u, note("sql", "THD::main_mem_root", 7));

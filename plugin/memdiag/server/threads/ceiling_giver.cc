@@ -127,22 +127,21 @@ void refresh_limits(State *self, uint64_t now_us) {
   const std::optional<Group_limit> group = group_of(figures);
   const bool has_bytes = mode.load() == Target::bytes;
   const uint64_t bytes = wanted_bytes.load();
+  std::optional<Marks> of_limit;
+  if (group) of_limit = marks_of_limit(group->limit_bytes, statements);
+  const bool of_group =
+      of_limit &&
+      (!has_bytes || static_cast<uint64_t>(of_limit->target_bytes) <= bytes);
   std::optional<Marks> marks;
-  bool of_group = false;
-  if (group) {
-    const Marks of_limit = marks_of_limit(group->limit_bytes, statements);
-    if (!has_bytes || static_cast<uint64_t>(of_limit.target_bytes) <= bytes) {
-      marks = of_limit;
-      of_group = true;
-    } else if (self->below_rest) {
-      marks = marks_of_target(bytes, statements);
-      marks->beyond_bytes += of_limit.target_bytes - marks->target_bytes;
-    }
-  }
-  if (!marks && has_bytes) {
+  if (of_group) {
+    marks = of_limit;
+  } else if (has_bytes) {
     marks = marks_of_target(bytes, statements);
     if (self->below_rest)
-      marks->beyond_bytes = std::numeric_limits<int64_t>::max() / 2;
+      marks->beyond_bytes = of_limit
+                                ? marks->beyond_bytes + of_limit->target_bytes -
+                                      marks->target_bytes
+                                : std::numeric_limits<int64_t>::max() / 2;
   }
   if (!marks) {
     (void)set_at_work(self, false);
