@@ -38,13 +38,14 @@ def folder(build: Path) -> Path:
     return path
 
 
-def command(build: Path, jobs: int, *selection: str) -> list[str]:
+def command(build: Path, jobs: int, *selection: str, vardir: Path | None = None) -> list[str]:
+    """@param vardir  the servers' folder. Without it the driver makes one in memory, and a second driver of the same
+    build would remove that."""
     words = [
         "perl",
         "mysql-test-run.pl",
-        # --mem: memory instead of the disk; mtr allows no --vardir with it. mtr finds free
-        # ports by itself.
-        "--mem",
+        # mtr finds free ports by itself.
+        f"--vardir={vardir}" if vardir else "--mem",
         f"--parallel={jobs}",
         # Run all tests, and none a second time.
         "--force",
