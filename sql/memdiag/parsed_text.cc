@@ -3,6 +3,7 @@
 #include "my_command.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "sql/item.h"
+#include "sql/memdiag/net.h"
 #include "sql/parse_tree_helpers.h"
 #include "sql/parse_tree_node_base.h"
 #include "sql/protocol_classic.h"

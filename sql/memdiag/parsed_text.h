@@ -12,7 +12,6 @@
 #include <cstddef>
 
 #include "my_alloc.h"
-#include "sql/memdiag/net.h"  // sql_parse.cc needs it, too
 #include "sql/memdiag/parse_nodes.h"
 
 class THD;
