@@ -347,6 +347,18 @@ def _numbers(text: str) -> list[float]:
     return [float(word) for word in text.split(",")]
 
 
+def _turns_of(file: Path) -> list[dict]:
+    """A turn whose line was cut, as the run was killed, is not in it, and is made again."""
+    lines = file.read_text().splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        file.write_text("".join(lines[:-1]))
+        lines.pop()
+    try:
+        return [json.loads(line) for line in lines]
+    except ValueError:
+        raise Problem(f"{file} is damaged: remove it, or name another with --turns") from None
+
+
 def main() -> int:
     parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=1, arms=(CEILING, "debian"))
     parser.add_argument("--loads", type=_words, default=list(KILLERS), help=f"of: {', '.join(KILLERS)} (default: all)")
@@ -363,7 +375,7 @@ def main() -> int:
     turns = _turns(options)
     arms = arm_list.choose(options.arms)
     file = options.turns or prepared.WORK / f"ceiling-{report.commit()}.jsonl"
-    runs = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    runs = _turns_of(file) if file.exists() else []
     runs = [run for run in runs if Turn.of(run) in turns]
     done = {Turn.of(run) for run in runs}
     rest = [turn for turn in turns if turn not in done]

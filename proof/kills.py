@@ -335,6 +335,7 @@ def main() -> int:
     with lock(state.with_suffix(".lock"), "killing servers with this seed"):
         before = {} if options.fresh else read_state(state)
         counts = Counts.of(before) if before else Counts()
+        impossible = False
         for power, wanted in ((False, options.kills), (True, options.power)):
             base, errors = (counts.acknowledged, counts.words, counts.words_lost), Counter(counts.errors)
 
@@ -347,9 +348,10 @@ def main() -> int:
             try:
                 trial(options, counts, power, wanted, keep)
             except NotPossible as reason:
-                say(f"skipped: losses of power: {reason}")
+                impossible = True
+                say(f"losses of power are not possible here: {reason}. --power 0 leaves them out")
     say(render(counts))
-    return 1 if counts.faults else 0  # also those of the runs that this one goes on from
+    return 1 if counts.faults or impossible else 0  # also those of the runs that this one goes on from
 
 
 if __name__ == "__main__":

@@ -60,6 +60,41 @@ def is_recording(text: str) -> bool:
     return FORMAT in text[:200]
 
 
+# 9999-12-31: datetime knows no later time.
+_LAST_TIME = 253_402_300_799
+_FIGURES = ("rss", "swap", "limit", "used", "buffer_pool", "counted", "unused", "sessions", "uptime")
+
+
+def _is_head(one: Any) -> bool:
+    return isinstance(one, dict) and all(
+        one.get(name) is None or isinstance(one[name], dict) for name in ("variables", "server")
+    )
+
+
+def _is_sample(one: Any) -> bool:
+    """Its members are those of collect/sample.py."""
+    if not isinstance(one, dict) or not _is_figure(one.get("time")) or not 0 <= one["time"] <= _LAST_TIME:
+        return False
+    groups = [{} if one.get(name) is None else one[name] for name in ("pools", "instruments", "ceiling")]
+    if not all(isinstance(group, dict) for group in groups):
+        return False
+    pools, instruments, ceiling = groups
+    return (
+        all(one.get(name) is None or _is_figure(one[name]) for name in _FIGURES)
+        and isinstance(one.get("limit_of"), (str, type(None)))
+        and all(map(_is_figure, instruments.values()))
+        and all(part is None or _is_figure(part) for part in ceiling.values())
+        and all(
+            isinstance(pool, list) and len(pool) == 2 and all(part is None or _is_figure(part) for part in pool)
+            for pool in pools.values()
+        )
+    )
+
+
+def _is_figure(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**64
+
+
 def read_recording(path: Path) -> Recording:
     return parsed(read_text(path), str(path))
 
@@ -73,7 +108,7 @@ def parsed(text: str, name: str) -> Recording:
         one = json_of(line)
         if one is None and number == len(lines):
             break
-        if not isinstance(one, dict) or (number > 1 and not isinstance(one.get("time"), (int, float))):
+        if not (_is_head(one) if number == 1 else _is_sample(one)):
             raise Problem(f"{name} is damaged in line {number}")
         objects.append(one)
     if len(objects) < 2:

@@ -1,5 +1,6 @@
 import io
 import json
+import math
 import os
 import time
 import unittest
@@ -279,6 +280,27 @@ class Files(Scratch):
             path.write_text(f"{whole}{line}\n{{}}\n")
             with self.subTest(line[:20]), self.assertRaisesRegex(Problem, "damaged in line 3"):
                 self.output("diff", path, path)
+
+    def test_a_recording_with_values_of_other_kinds(self):
+        for name, value in (
+            *((name, value) for name in ("rss", "unused", "limit", "buffer_pool") for value in ("5", [], {}, math.nan)),
+            *(("time", value) for value in (math.inf, 1e300, -1, True)),
+            ("limit_of", 5),
+            *(("pools", value) for value in ([], {"a": 1}, {"a": ["1", 2]}, {"a": [1]})),
+            *(("instruments", value) for value in (5, {"a": "1"}, {"a": None})),
+            *(("ceiling", value) for value in ("red", {"level": "1"})),
+        ):
+            sample = {"time": 2.0, "rss": 1} | {name: value}
+            path = self.recording("r", {"time": 1.0, "rss": 1}, sample, {"time": 3.0, "rss": 1})
+            for words in (("diff", path, path), ("what-if", path, "--limit", "1G")):
+                with self.subTest((name, value, words[0])), self.assertRaisesRegex(Problem, "damaged in line 3"):
+                    self.output(*words)
+        path = self.recording("r", {"time": 1.0, "rss": 1})
+        for name in ("variables", "server"):
+            lines = path.read_text().splitlines()
+            path.write_text("\n".join((json.dumps(json.loads(lines[0]) | {name: [1]}), lines[1])))
+            with self.subTest(name), self.assertRaisesRegex(Problem, "damaged in line 1"):
+                self.output("what-if", path, "--limit", "1G")
 
     def test_what_if_of_a_recording(self):
         samples = ({"time": 1.0, "rss": 100 * MIB, "unused": 0}, {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB})

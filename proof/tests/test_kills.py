@@ -138,6 +138,13 @@ class OfFaults(Scratch):
             (self.root / "kills-dev-1.json").write_text('{"kills": 5, "power": 5}')
             self.assertEqual(kills.main(), 0)
 
+    def test_losses_of_power_that_are_not_possible_are_none(self):
+        arguments = mock.patch("sys.argv", ["kills", "--kills", "0", "--power", "1"])
+        impossible = mock.Mock(side_effect=kills.NotPossible("no loop device"))
+        places = mock.patch.multiple(kills, STATES=self.root, arm_list=mock.DEFAULT, trial=impossible)
+        with arguments, places, contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(kills.main(), 1)
+
     def test_a_server_that_does_not_start_has_lost_its_data(self):
         server = mock.Mock(start=mock.Mock(side_effect=Problem("mysqld ended while starting")))
         dice = mock.Mock(random=lambda: 0.5)
