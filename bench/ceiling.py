@@ -347,7 +347,7 @@ def _numbers(text: str) -> list[float]:
     return [float(word) for word in text.split(",")]
 
 
-def _turns_of(file: Path) -> list[dict]:
+def turns_of(file: Path) -> list[dict]:
     """A turn whose line was cut, as the run was killed, is not in it, and is made again."""
     lines = file.read_text().splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
@@ -375,7 +375,7 @@ def main() -> int:
     turns = _turns(options)
     arms = arm_list.choose(options.arms)
     file = options.turns or prepared.WORK / f"ceiling-{report.commit()}.jsonl"
-    runs = _turns_of(file) if file.exists() else []
+    runs = turns_of(file) if file.exists() else []
     runs = [run for run in runs if Turn.of(run) in turns]
     done = {Turn.of(run) for run in runs}
     rest = [turn for turn in turns if turn not in done]

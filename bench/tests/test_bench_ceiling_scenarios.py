@@ -1,4 +1,4 @@
-"""The parts of bench/ceiling_scenarios.py that need no server."""
+"""The parts of bench/ceiling.py and bench/ceiling_scenarios.py that need no server."""
 
 import json
 import threading
@@ -6,6 +6,7 @@ import unittest
 from types import SimpleNamespace
 from unittest import mock
 
+from bench import ceiling
 from bench import ceiling_scenarios as scenarios
 from harness.problem import Problem
 from harness.scratch import Scratch
@@ -80,3 +81,14 @@ class Course(Scratch):
             before.count(None)
         self.assertEqual((stage.got.answers, stage.got.lost), (3, 0))
         self.assertIsInstance(stage.over, threading.Event)
+
+
+class Turns(Scratch):
+    def test_a_turn_whose_line_was_cut_is_made_again(self):
+        file = self.root / "turns.jsonl"
+        file.write_text('{"load": "a"}\n{"load": "b')
+        self.assertEqual(ceiling.turns_of(file), [{"load": "a"}])
+        self.assertEqual(file.read_text(), '{"load": "a"}\n')
+        file.write_text('{"load": \n{}\n')
+        with self.assertRaisesRegex(Problem, "is damaged"):
+            ceiling.turns_of(file)
