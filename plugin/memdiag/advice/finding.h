@@ -33,6 +33,8 @@ struct Row_locks {
   uint64_t bytes;
   /** The session that has most of them. */
   Session largest;
+  /** XA transactions that are prepared and whose session is gone have these. */
+  uint64_t prepared_bytes = 0;
 };
 
 struct Pool_situation {

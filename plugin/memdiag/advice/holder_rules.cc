@@ -206,6 +206,16 @@ class Holder_rules : Rules {
         holder.remedy);
     found.holder = holder.name;
     found.bytes = bytes;
+    if (locks->prepared_bytes >= locks->bytes / 2) {
+      found.evidence +=
+          "; XA transactions that are prepared, and whose "
+          "sessions are gone, have " +
+          size(at_most_rss(locks->prepared_bytes)) + " of it";
+      found.remedy =
+          "XA RECOVER lists them: end each with XA COMMIT or XA ROLLBACK, as "
+          "the program that coordinates them decides";
+      return;
+    }
     found.statement = statement_that_helps(holder);
     found.remedy += words_of_ending_or_why_not(holder, found.statement);
     if (locks->largest.bytes < locks->bytes / 2) return;

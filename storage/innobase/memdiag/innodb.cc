@@ -474,10 +474,16 @@ std::optional<Row_locks> row_locks(uint64_t worth_bytes) {
     all.largest_bytes = bytes;
     all.largest_processlist_id = thd_get_thread_id(trx->mysql_thd);
   }
+  // The list above has only those of sessions.
+  for (const trx_t *const trx : trx_sys->rw_trx_list)
+    if (trx->mysql_thd == nullptr && trx_state_eq(trx, TRX_STATE_PREPARED))
+      all.prepared_bytes += trx->lock.lock_heap->total_size;
   trx_sys_mutex_exit();
+  all.bytes += all.prepared_bytes;
   // The first blocks of a heap are in pool transaction.
   all.bytes = std::min(all.bytes, *misc.bytes);
   all.largest_bytes = std::min(all.largest_bytes, *misc.bytes);
+  all.prepared_bytes = std::min(all.prepared_bytes, *misc.bytes);
   return all;
 }
 

@@ -46,9 +46,11 @@ struct Row_locks {
   /** The session that has most of them, and what it has. */
   uint64_t largest_processlist_id;
   uint64_t largest_bytes;
+  /** XA transactions that are prepared and whose session is gone have these. */
+  uint64_t prepared_bytes;
 };
 
-/** Goes through the list of transactions, under its mutex.
+/** Goes through the lists of transactions, under their mutex.
 @return empty: less than `worth_bytes` of the buffer pool serve anything but
 data, or InnoDB is not up */
 std::optional<Row_locks> row_locks(uint64_t worth_bytes);

@@ -107,7 +107,8 @@ advisor::Situation situation_of(Statement *statement) {
   server.ceiling = ceiling_situation();
   if (const auto locks = innodb::row_locks(advisor::worth_bytes))
     server.row_locks = {locks->bytes,
-                        {locks->largest_processlist_id, locks->largest_bytes}};
+                        {locks->largest_processlist_id, locks->largest_bytes},
+                        locks->prepared_bytes};
   advisor::add_ledger(statement->ledger_rows(), &server);
   return advisor::make_situation(
       statement->snapshot(), statement->host_report().figures,

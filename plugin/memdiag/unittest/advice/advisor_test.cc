@@ -1717,6 +1717,19 @@ TEST(Advisor, RowLocksAreInTheBufferPool) {
   ASSERT_EQ(1u, found.size());
   EXPECT_EQ(Severity::note, found[0].severity);
   EXPECT_FALSE(found[0].owner);
+  // No session has them.
+  all.row_locks->prepared_bytes = 100 * mb;
+  found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_FALSE(found[0].statement);
+  EXPECT_TRUE(found[0].evidence.ends_with(
+      "; XA transactions that are prepared, and whose sessions are gone, have "
+      "100 MiB of it"))
+      << found[0].evidence;
+  EXPECT_TRUE(found[0].remedy.starts_with("XA RECOVER"));
+  all.row_locks->prepared_bytes = 99 * mb;
+  EXPECT_TRUE(findings(all).at(0).statement);
+  all.row_locks->prepared_bytes = 0;
   // Less than a tenth of the process, and too little of a small one.
   all.row_locks->bytes = 99 * mb;
   EXPECT_TRUE(findings(all).empty());
