@@ -98,6 +98,37 @@ function(memdiag_bind_group_replication)
     TARGET_DIRECTORY group_replication PROPERTY SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
+# Leads calls by which the X plugin reads a message and runs a command to plugin/x/memdiag_*.cc.
+# The linker can do so where another file has the function: unity.cmake leaves the files
+# alone that define the plugin's own.
+function(memdiag_watch_x_messages)
+  if(NOT TARGET mysqlx)
+    return()
+  endif()
+  foreach(call "client.cc m_decoder[.]read_and_decode[(]get_idle_processing[(][)][)] _ZN3ngs16Protocol_decoder15read_and_decodeEPN3xpl5iface14Waiting_for_ioE"
+      "ngs/message_decoder.cc m_cache[.]alloc_message[(]message_type _ZN3ngs13Message_cache13alloc_messageEhPNS_15Message_requestE"
+      "ngs/message_decoder.cc message->ParseFromCodedStream[(]stream[)] _ZN6google8protobuf11MessageLite20ParseFromCodedStreamEPNS0_2io16CodedInputStreamE"
+      "session.cc m_dispatcher[.]execute[(]command[)] _ZN3xpl10Dispatcher7executeERKN3ngs15Message_requestE"
+      "sql_data_context.cc command_service_run_command[(] _Z27command_service_run_commandP11Srv_session19enum_server_commandPK8COM_DATAPK12CHARSET_INFOPK22st_command_service_cbs17cs_text_or_binaryPv")
+    string(REPLACE " " ";" call ${call})
+    list(GET call 0 source)
+    list(GET call 1 text)
+    list(GET call 2 name)
+    file(STRINGS ${CMAKE_SOURCE_DIR}/plugin/x/src/${source} lines REGEX "${text}")
+    if(NOT lines)
+      message(FATAL_ERROR "memdiag: ${source} of the X plugin has no '${text}' any more; "
+        "correct cmake/upstream/product.cmake and plugin/x")
+    endif()
+    # The second option takes our file from its archive, which needs the plugin's function:
+    # a name that is gone is an error.
+    target_link_options(mysqld PRIVATE LINKER:--wrap=${name} LINKER:--undefined=__wrap_${name})
+  endforeach()
+  if(WITH_LTO)
+    target_compile_options(mysqlx PRIVATE -fno-lto)
+  endif()
+  memdiag_add_sources(mysqlx plugin/x)
+endfunction()
+
 function(memdiag_add_to_upstream)
   memdiag_need_target(mysqld)
   set(MEMDIAG_JEMALLOC_INCLUDE ${MEMDIAG_JEMALLOC_DIR}/include)
@@ -143,6 +174,7 @@ function(memdiag_add_to_upstream)
       TARGET_DIRECTORY mysqld APPEND PROPERTY INCLUDE_DIRECTORIES ${MEMDIAG_ROOT})
     memdiag_set_version_comment()
     memdiag_bind_group_replication()
+    memdiag_watch_x_messages()
     # The X plugin has this attribute behind the head of a definition, where gcc takes none.
     if(WITH_UBSAN AND TARGET mysqlx)
       target_compile_definitions(mysqlx PRIVATE SUPPRESS_UBSAN=)

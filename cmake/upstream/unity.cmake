@@ -64,7 +64,8 @@ function(memdiag_unite_upstream)
     EXCEPT "/(mysql_library|mysql_signal_handler|mysql_statement_service|mysql_stored_program)_imp[.]cc$")
   # A configuration may lack these.
   if(TARGET mysqlx)
-    memdiag_unite(mysqlx FILES 6)
+    # product.cmake redirects calls of these from other files.
+    memdiag_unite(mysqlx FILES 6 EXCEPT "/(message_cache|protocol_decoder|xpl_dispatcher)[.]cc$")
   endif()
   if(TARGET ndbcluster)
     memdiag_unite(ndbcluster FILES 6

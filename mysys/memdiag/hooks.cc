@@ -1,7 +1,8 @@
 /*
   Every function that patched files of upstream call: upstream/hooks.h,
   upstream/realloc_hooks.h, upstream/scope_hooks.h, upstream/thread_hooks.h,
-  upstream/idle_hooks.h and upstream/interval_hooks.h declare them. Each hands
+  upstream/idle_hooks.h, upstream/interval_hooks.h and upstream/message_hooks.h
+  declare them. Each hands
   its call on to the room that does the work. This file is above all rooms, and
   nothing calls it by any other name.
 */
@@ -26,6 +27,7 @@
 #include "mysys/memdiag/upstream/hooks.h"
 #include "mysys/memdiag/upstream/idle_hooks.h"
 #include "mysys/memdiag/upstream/interval_hooks.h"
+#include "mysys/memdiag/upstream/message_hooks.h"
 #include "mysys/memdiag/upstream/realloc_hooks.h"
 #include "mysys/memdiag/upstream/scope_hooks.h"
 #include "mysys/memdiag/upstream/thread_hooks.h"
@@ -192,6 +194,18 @@ void memdiag_session_ended() {
   for (const Scope scope :
        {Scope::statement, Scope::transaction, Scope::session})
     scopes::ended(scope);
+}
+
+bool memdiag_message_comes(size_t size, bool connects) {
+  return memdiag::ceiling::message_comes(size, connects);
+}
+
+bool memdiag_message_goes_on() { return memdiag::ceiling::message_goes_on(); }
+
+void memdiag_message_ended() { memdiag::ceiling::message_ended(); }
+
+bool memdiag_value_is_refused(size_t size) {
+  return !memdiag::ceiling::value_comes(size);
 }
 
 void memdiag_interval_begins(memdiag::Interval *interval) {

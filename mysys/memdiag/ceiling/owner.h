@@ -79,6 +79,9 @@ struct Owner {
   may wait for what its session holds, or it was killed. Called before a pool is
   asked. */
   bool (*goes_on)(){nullptr};
+  /** The calling thread, which reads a message of the X protocol, serves a
+  session with an account that has run a command. */
+  bool (*has_account)(){nullptr};
   /** The calling thread's statement names no table, and its session holds
   nothing that others need. So the statement may wait for long while it runs.
   Called from malloc(). */

@@ -180,6 +180,7 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   self->peak_bytes = std::max(self->peak_bytes, since_base);
   if (self->in_statement && self->peak_bytes >= small_bytes) expect(self);
   if (self->began_late) promise_later(self);
+  if (self->value_bytes != 0) take_value(self, grown);
   // At red, a session that prepares a statement is one that runs.
   const bool prepares = !self->in_statement && self->of_session &&
                         account.level() == Level::red &&
@@ -452,6 +453,7 @@ int64_t end() {
   settle(self);
   drop_coming(self);
   forget_later(self);
+  forget_value(self);
   while (self->block_count != 0) drop_block(self, self->block_count - 1);
   self->asked_bytes = 0;
   self->went_on = 0;
@@ -459,6 +461,72 @@ int64_t end() {
     tokens.give_back(std::exchange(self->token_bytes, 0));
   const int64_t peak = std::exchange(self->peak_bytes, 0);
   return ran ? peak : 0;
+}
+
+bool message_comes(size_t size, bool connects) {
+  Thread *const self = &thread;
+  const uint32_t now = generation.load(std::memory_order_relaxed);
+  if (now == 0 || self->busy || self->in_statement) return true;
+  const bool has_account = !connects && ask_owner(&Owner::has_account, false);
+  self->part_bytes = self->net_bytes;
+  if (has_account &&
+      size < (account.level() > Level::green ? size_t{interval_bytes}
+                                             : pools::watched_size))
+    return true;
+  const Busy busy(self);
+  if (std::exchange(self->generation, now) != now) {
+    self->asked_bytes = 0;
+    self->no_base = true;
+  }
+  const auto bytes =
+      static_cast<int64_t>(std::min<size_t>(size, INT64_MAX / 64));
+  self->asked_without = true;
+  account.promise(bytes);
+  look();
+  self->of_session |= !connects;
+  const bool may =
+      connects ? wait_to_connect(self, bytes) : wait_for_message(self, bytes);
+  account.promise(-bytes);
+  if (!may) counters.refused.fetch_add(1);
+  return may;
+}
+
+bool message_goes_on() {
+  Thread *const self = &thread;
+  if (account.level() != Level::red || self->busy || self->in_statement ||
+      self->net_bytes - self->part_bytes < large_bytes)
+    return true;
+  const Busy busy(self);
+  self->part_bytes = self->net_bytes;
+  look();
+  const bool may = wait_for_part(self);
+  if (!may) counters.refused.fetch_add(1);
+  return may;
+}
+
+void message_ended() {
+  if (thread.asked_without && !thread.in_statement) (void)end();
+}
+
+bool value_comes(size_t size) {
+  Thread *const self = &thread;
+  if (generation.load(std::memory_order_relaxed) == 0 || self->busy ||
+      !self->in_statement)
+    return true;
+  const Busy busy(self);
+  forget_value(self);
+  self->value_bytes =
+      static_cast<int64_t>(std::min<size_t>(size, INT64_MAX / 4));
+  account.promise(self->value_bytes);
+  look();
+  if (account.level() != Level::red || !ask_owner(&Owner::is_executing, false))
+    return true;
+  if (wait(self, self->value_bytes,
+           {.refusal = Refusal::at_once, .raise = true}))
+    return true;
+  forget_value(self);
+  tell_owner(&Owner::refused);
+  return false;
 }
 
 void session_begins() {

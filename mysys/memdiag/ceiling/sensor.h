@@ -89,6 +89,26 @@ uint64_t waited_for_text_us();
 @return the most that it grew by, as of its events */
 int64_t end();
 
+/** @name A message of the X protocol
+The plugin reads it with malloc(), into objects that cannot be refused. So it
+waits before it is read, as a packet does, and between its parts at red. @{ */
+/** The calling thread is about to read it.
+@param connects  a client may send such a message before its account is known
+@return false: it waited in vain, and the client may have no account */
+bool message_comes(size_t size, bool connects);
+/** It is about to read a part of the message.
+@return false: it waited in vain for what the message becomes */
+bool message_goes_on();
+/** The message's memory is freed. Nothing happens if its statement has ended.
+ */
+void message_ended();
+/** @} */
+
+/** The calling thread's statement is about to copy so much of its answer with
+malloc(), in small blocks that cannot be refused: the X plugin does.
+@return false: it must not, and the error was raised */
+bool value_comes(size_t size);
+
 /** The calling thread serves a new session. */
 void session_begins();
 /** The calling thread never waits until it begins another statement, or until

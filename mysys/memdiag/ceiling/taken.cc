@@ -94,6 +94,16 @@ void forget_later(Thread *self) {
   self->began_late = false;
 }
 
+void take_value(Thread *self, int64_t grown) {
+  const int64_t taken = std::clamp<int64_t>(grown, 0, self->value_bytes);
+  account.promise(-taken);
+  self->value_bytes -= taken;
+}
+
+void forget_value(Thread *self) {
+  account.promise(-std::exchange(self->value_bytes, 0));
+}
+
 void expect(Thread *self) {
   int64_t rest = self->to_take_bytes - self->peak_bytes;
   if (rest < 0)

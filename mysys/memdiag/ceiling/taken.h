@@ -71,6 +71,8 @@ struct Thread {
   /** The size of the large text or packet that the statement began with. 0:
   there is none. */
   int64_t text_bytes{0};
+  /** net_bytes when the last part of a message waited. */
+  int64_t part_bytes{0};
   /** How long it waited before that was read. */
   uint64_t text_waited_us{0};
   /** It waited as long as it may. */
@@ -84,6 +86,8 @@ struct Thread {
   parsed_bytes. */
   int64_t later_bytes{0};
   int64_t parsed_bytes{0};
+  /** Promised for a value of a row that is copied. */
+  int64_t value_bytes{0};
   uint32_t generation{0};
   uint32_t asking{0};
   bool in_statement{false};
@@ -122,6 +126,10 @@ void drop_coming(Thread *self);
 /** A statement that is parsed promises what it takes afterwards. */
 void promise_later(Thread *self);
 void forget_later(Thread *self);
+
+/** The thread grew by so much: it copies the value. */
+void take_value(Thread *self, int64_t grown);
+void forget_value(Thread *self);
 
 /** The account stops expecting the bytes that the statement has taken. A
 statement that took more than was expected may take as much again. */

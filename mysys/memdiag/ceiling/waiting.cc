@@ -1,5 +1,7 @@
 #include "mysys/memdiag/ceiling/waiting.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -24,6 +26,11 @@ sixteenths. A statement that takes more raises the figure at once. One that
 takes less lowers it by a quarter of the difference. */
 constinit std::atomic<int64_t> taken_per_text{8 * 16};
 constexpr int64_t most_per_text = 64 * 16;
+
+/** The bytes that a message of a client without an account may take for each of
+its own. An empty object of protobuf's has two to four bytes in the message, and
+64 to 80 in memory. */
+constexpr int64_t taken_per_stranger = 32;
 
 /** A wait that was as long as it may be is over. @return false: not yet */
 bool may_go_on(uint64_t now_us) {
@@ -138,14 +145,37 @@ int64_t expected_of_text(int64_t bytes) {
                   account.marks().target_bytes);
 }
 
+bool fits(int64_t expected_bytes) {
+  return account.left_for_beginners_bytes() - expected_bytes >=
+         account.marks().reserve_bytes;
+}
+
 /** There is room for one more statement with a text of so much. If none is
 expected to take more, one always begins. */
 bool has_room_for_text(int64_t bytes, uint64_t waited_us) {
   const Marks marks = account.marks();
   const int64_t left = account.left_for_beginners_bytes();
-  const bool fits = left - expected_of_text(bytes) >= marks.reserve_bytes;
-  return left >= marks.plenty_bytes ? fits || account.expected_bytes() <= 0
-                                    : fits && waited_us >= patient_packet_us;
+  const bool is_room = fits(expected_of_text(bytes));
+  return left >= marks.plenty_bytes ? is_room || account.expected_bytes() <= 0
+                                    : is_room && waited_us >= patient_packet_us;
+}
+
+void expect_to_take(Thread *self, int64_t bytes) {
+  self->to_take_bytes = bytes;
+  account.expect(bytes - std::exchange(self->expected_bytes, bytes));
+}
+
+/** One thread after the other looks for room: each sees what is expected of the
+one before.
+@return true: so much is expected of this one */
+template <typename Has_room>
+bool take_room(Thread *self, int64_t bytes, Has_room has_room) {
+  static constinit std::atomic_flag busy;
+  while (busy.test_and_set(std::memory_order_acquire)) sched_yield();
+  const bool takes = has_room();
+  if (takes) expect_to_take(self, bytes);
+  busy.clear(std::memory_order_release);
+  return takes;
 }
 
 }  // namespace
@@ -284,7 +314,8 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
                             (self->sends_value ? self->text_waited_us : 0);
   uint64_t waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
   while (!waits_are_over(self) && account.level() != Level::unknown &&
-         !has_room_for_text(bytes, waited_us) &&
+         !take_room(self, expected_of_text(bytes),
+                    [&] { return has_room_for_text(bytes, waited_us); }) &&
          !ask_owner(&Owner::goes_on, false)) {
     const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
     waited_us = now_us - began_us;
@@ -296,9 +327,51 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
   }
   self->text_bytes = bytes;
   self->text_waited_us = waited_us;
-  self->to_take_bytes = expected_of_text(bytes);
-  account.expect(self->to_take_bytes -
-                 std::exchange(self->expected_bytes, self->to_take_bytes));
+  expect_to_take(self, expected_of_text(bytes));
+}
+
+bool wait_for_message(Thread *self, int64_t bytes) {
+  wait_as_beginner(self, bytes);
+  if (!self->text_in_vain) return true;
+  // The statement in its stead says nothing about texts.
+  self->text_bytes = 0;
+  self->text_in_vain = false;
+  expect_to_take(self, 0);
+  return false;
+}
+
+bool wait_to_connect(Thread *self, int64_t bytes) {
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  const int64_t expected = bytes * taken_per_stranger;
+  while (!waits_are_over(self) && account.level() != Level::unknown &&
+         !take_room(self, expected, [&] { return fits(expected); })) {
+    if (clock_us(CLOCK_MONOTONIC) - began_us >= patient_packet_us) return false;
+    wait_for_round(rounds.ended(), bytes);
+  }
+  expect_to_take(self, expected);
+  return true;
+}
+
+bool wait_for_part(Thread *self) {
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  const int64_t left_before = account.left_bytes();
+  uint64_t now_us = began_us;
+  bool may = true;
+  bool went_on = false;
+  while (account.level() == Level::red && !waits_are_over(self)) {
+    if (now_us - began_us >= longest_ask_us >>
+        std::min(self->went_on, most_halvings)) {
+      may = account.left_bytes() >= 0;
+      went_on = may && may_go_on(now_us);
+      if (!may || went_on) break;
+    }
+    tell_owner(&Owner::call_giver);
+    wait_for_round(rounds.ended(), 0);
+    now_us = clock_us(CLOCK_MONOTONIC);
+  }
+  self->went_on = went_on ? self->went_on + 1 : 0;
+  if (now_us != began_us) note_wait(now_us - began_us, went_on, left_before);
+  return may;
 }
 
 }  // namespace memdiag::ceiling

@@ -80,6 +80,18 @@ statement at the gate, it waits while there is not plenty. Then others wait for
 what it will take.
 @param bytes  are promised */
 void wait_as_beginner(Thread *self, int64_t bytes);
+/** The same of a message of the X protocol, which is larger when it is read.
+@return false: it waited in vain, and must not be read */
+bool wait_for_message(Thread *self, int64_t bytes);
+/** A message of the X protocol from a client that may have no account. Each of
+its bytes may become an object of protobuf's. It waits until there is room for
+that, but not for long: a client that logs in sends little.
+@param bytes  are promised
+@return false: there is no room */
+bool wait_to_connect(Thread *self, int64_t bytes);
+/** At red: a message of the X protocol, which is read part by part, has taken
+some more. @return false: behind the target, the rest must not be read */
+bool wait_for_part(Thread *self);
 /** The statement with a text of so much has ended. */
 void note_text(int64_t bytes, int64_t peak_bytes);
 

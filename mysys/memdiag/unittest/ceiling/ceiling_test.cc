@@ -1169,6 +1169,114 @@ TEST_F(Ceiling, a_text_of_a_session_that_others_wait_for_does_not_wait) {
   end();
 }
 
+namespace {
+/** Calls `call` in another thread, and goes on with the clock until it ends.
+@return how long that took */
+template <typename Call>
+uint64_t clock_of(Call call) {
+  std::atomic<bool> ended{false};
+  std::thread other([&] {
+    call();
+    ended = true;
+  });
+  const uint64_t began_us = now_us;
+  while (!ended) {
+    now_us += 100'000;
+    rounds.end_one();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  other.join();
+  return now_us - began_us;
+}
+}  // namespace
+
+TEST_F(Ceiling, a_message_is_expected_to_take_what_texts_took) {
+  static constexpr Owner owner{.has_account = [] { return true; }};
+  ASSERT_EQ(0, switch_on(&owner));
+  let_threads_wait(true);
+  EXPECT_TRUE(message_comes(mb - 1, false));
+  EXPECT_EQ(0, account.expected_bytes()) << "memory is not short";
+  EXPECT_TRUE(message_comes(4 * mb, false));
+  EXPECT_GT(account.expected_bytes(), 0) << "by what others took";
+  EXPECT_EQ(0, account.promised_bytes());
+  message_ended();
+  EXPECT_EQ(0, account.expected_bytes());
+  let_threads_wait(false);
+}
+
+TEST_F(Ceiling, a_message_that_waited_in_vain_is_not_read) {
+  static constexpr Owner owner{
+      .has_account = [] { return true; },
+      .longest_wait_us = [] { return uint64_t{3'000'000}; }};
+  ASSERT_EQ(0, switch_on(&owner));
+  let_threads_wait(true);
+  kernel_bytes = 980 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  const uint64_t refused = counters.refused;
+  EXPECT_GE(clock_of([] {
+              EXPECT_FALSE(message_comes(4 * mb, false));
+              EXPECT_EQ(0, account.expected_bytes());
+              message_ended();
+            }),
+            3'000'000u);
+  EXPECT_EQ(refused + 1, counters.refused);
+  let_threads_wait(false);
+}
+
+TEST_F(Ceiling, a_message_of_a_client_without_an_account_needs_room_for_all) {
+  ASSERT_EQ(0, switch_on(&nobody));
+  let_threads_wait(true);
+  EXPECT_TRUE(message_comes(4 * mb, true));
+  EXPECT_EQ(128 * mb, account.expected_bytes());
+  const uint64_t took_us = clock_of([] {
+    EXPECT_FALSE(message_comes(40 * mb, true)) << "half of the target is left";
+    message_ended();
+  });
+  EXPECT_GE(took_us, 5'000'000u);
+  EXPECT_LT(took_us, 20'000'000u);
+  message_ended();
+  EXPECT_EQ(0, account.expected_bytes());
+  let_threads_wait(false);
+}
+
+TEST_F(Ceiling, the_rest_of_a_message_is_not_read_behind_the_target) {
+  ASSERT_EQ(0, switch_on(&nobody));
+  let_threads_wait(true);
+  EXPECT_GE(clock_of([] {
+              on_event(true, 1 * mb, 0);
+              EXPECT_TRUE(message_comes(1000, false));
+              kernel_bytes = 1010 * mb;
+              EXPECT_TRUE(account.read(now_us));
+              EXPECT_TRUE(message_goes_on()) << "it has taken nothing";
+              on_event(true, 3 * mb, 0);
+              EXPECT_FALSE(message_goes_on());
+              message_ended();
+            }),
+            5'000'000u);
+  EXPECT_EQ(0, account.promised_bytes());
+  let_threads_wait(false);
+}
+
+TEST_F(Ceiling, a_value_is_promised_until_it_is_copied) {
+  static constexpr Owner owner{.is_executing = [] { return true; }};
+  Taker *const taker = begin_statement(&owner);
+  on_event(true, 1 * mb, 0);
+  const int64_t before = account.promised_bytes();
+  EXPECT_TRUE(value_comes(10 * mb));
+  EXPECT_EQ(before + 10 * mb, account.promised_bytes());
+  on_event(true, 5 * mb, 0);
+  EXPECT_EQ(4 * mb + 6 * mb, account.promised_bytes());
+  let_threads_wait(true);
+  let_threads_ask(true);
+  kernel_bytes = 999 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  taker->told_to_end = true;
+  EXPECT_FALSE(value_comes(10 * mb)) << "its statement is to end";
+  end();
+  EXPECT_EQ(0, account.promised_bytes());
+  let_threads_wait(false);
+}
+
 TEST_F(Ceiling, a_statement_that_is_killed_waits_no_longer) {
   static std::atomic<bool> killed;
   killed = false;
@@ -1544,6 +1652,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
           },
       .text_comes = maybe,
       .goes_on = maybe,
+      .has_account = maybe,
       .longest_wait_us = [] { return uint64_t{1000}; },
       .is_killed = [] { return one_of(8) == 0; },
       .keeps_value = [] { return one_of(4) == 0; },
@@ -1565,7 +1674,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
     exempt_thread(seed % 2 == 0);
     for (int i = 0; i < 5000; ++i) {
       const size_t size = size_t{one_of(48)} << (10 + one_of(11));
-      switch (one_of(9)) {
+      switch (one_of(12)) {
         case 0:
           taker = begin(one_of(2) * int64_t{one_of(64)} * mb);
           break;
@@ -1592,6 +1701,16 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
           break;
         case 7:
           if (taker != nullptr && maybe()) taker->told_to_end = true;
+          break;
+        case 8:
+          (void)message_comes(size, maybe());
+          (void)message_goes_on();
+          break;
+        case 9:
+          message_ended();
+          break;
+        case 10:
+          (void)value_comes(size);
           break;
         default:
           (void)end();

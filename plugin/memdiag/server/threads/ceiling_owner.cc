@@ -183,8 +183,16 @@ bool is_killed() {
 
 bool goes_on() {
   THD *const thd = current_thd;
-  return thd == nullptr || is_killed() ||
-         exempt::holds_what_others_wait_for(thd);
+  return thd != nullptr &&
+         (is_killed() || exempt::holds_what_others_wait_for(thd));
+}
+
+bool has_account() {
+  // A session of the X plugin is detached while an account is looked for, and
+  // attached again by its first command.
+  const THD *const thd = current_thd;
+  return thd != nullptr && thd->m_main_security_ctx.user().length != 0 &&
+         !exempt::is_of_system(thd);
 }
 
 bool nobody_waits() {

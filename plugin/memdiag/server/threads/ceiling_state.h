@@ -227,6 +227,7 @@ bool never_waits();
 Replica_block replica_block(pools::Account account);
 bool text_comes();
 bool goes_on();
+bool has_account();
 bool nobody_waits();
 bool is_killed();
 bool keeps_value();
