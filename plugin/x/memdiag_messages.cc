@@ -62,8 +62,26 @@ bool parse_here(MessageLite *message, CodedInputStream *stream) asm(
 
 namespace {
 
+/** Where the head of a message and its begin came together, upstream waits for
+the next bytes for half a second, and not for mysqlx_read_timeout. A client that
+stood still while its message waited may need longer to go on.
+The members are private. Names of such may stand in an explicit instantiation,
+which defines the friend. */
+template <auto vio, auto read_timeout>
+struct Timeouts {
+  friend void lengthen_timeout(ngs::Protocol_decoder *decoder) {
+    (decoder->*vio)
+        ->set_timeout_in_ms(xpl::iface::Vio::Direction::k_read,
+                            decoder->*read_timeout);
+  }
+};
+void lengthen_timeout(ngs::Protocol_decoder *decoder);
+template struct Timeouts<&ngs::Protocol_decoder::m_vio,
+                         &ngs::Protocol_decoder::m_read_timeout_in_ms>;
+
 /** The message that the calling thread reads. */
 struct Reading {
+  ngs::Protocol_decoder *decoder;
   ngs::Message_cache *cache;
   ngs::Message_request *request;
   int size;
@@ -163,9 +181,12 @@ void ended() {
 
 Error read_and_decode_here(ngs::Protocol_decoder *decoder,
                            xpl::iface::Waiting_for_io *idle) {
-  reading = {};
+  reading = {.decoder = decoder};
+  // Without memory, protobuf throws.
+  const struct At_end {
+    ~At_end() { ended(); }
+  } at_end;
   Error error = read_and_decode_of_plugin(decoder, idle);
-  ended();
   if (!reading.ends_connection) return error;
   return Error{ngs::Error_code{ER_CAPACITY_EXCEEDED, refusal}};
 }
@@ -174,7 +195,7 @@ bool alloc_message_here(ngs::Message_cache *cache, uint8_t type,
                         ngs::Message_request *request) {
   // A compressed frame goes on with its next message.
   ended();
-  reading = {.cache = cache, .request = request};
+  reading = {.decoder = reading.decoder, .cache = cache, .request = request};
   return alloc_message_of_plugin(cache, type, request);
 }
 
@@ -185,6 +206,7 @@ bool parse_here(MessageLite *message, CodedInputStream *stream) {
     return parse_of_library(message, stream);
   reading.size = size;
   reading.is_refused = !memdiag_message_comes(size, connects(*reading.request));
+  if (!connects(*reading.request)) lengthen_timeout(reading.decoder);
   Parts parts(stream);
   if (reading.is_refused) return replace(message, &parts);
   bool is_read;
