@@ -31,10 +31,12 @@ from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection, Result, SqlError
+from harness.x_protocol import XConnection
 
 PROBE_PAUSE_SECONDS = 0.05
 # Their answers do not count: no load is made of them.
 OF_NO_DATA = ("SET ", "PREPARE ", "BEGIN", "COMMIT", "ROLLBACK")
+X_SOCKET = "x.sock"
 CEILING = "dev"
 TUNED = "dev-tuned"
 
@@ -50,7 +52,7 @@ class Answers(limited.Answers):
     # Each text's answers
     rows: dict[str, set[str]] = field(default_factory=dict)
 
-    def ask(self, session: Connection, text: str) -> bool:
+    def ask(self, session: Connection | XConnection, text: str) -> bool:
         """False: the connection is lost."""
         code: int | None = 0
         said = found = ""
@@ -83,7 +85,12 @@ class Answers(limited.Answers):
 def _client(killer: Killer, server: Server, number: int, end: float, got: Answers) -> None:
     while time.monotonic() < end:
         try:
-            session = Connection(server.socket, Killers.name, limited.ACCOUNT, limited.PATIENCE_SECONDS)
+            if killer.over_x:
+                session: Connection | XConnection = XConnection(
+                    server.folder / X_SOCKET, Killers.name, limited.ACCOUNT, limited.PATIENCE_SECONDS
+                )
+            else:
+                session = Connection(server.socket, Killers.name, limited.ACCOUNT, limited.PATIENCE_SECONDS)
         except (SqlError, OSError) as error:
             with got.lock:
                 got.count(error.code if isinstance(error, SqlError) else None)
@@ -222,7 +229,10 @@ def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> 
         wrapper = limit.wrapper()
         if turn.processors:
             wrapper = (*wrapper, *stack.enter_context(cgroup.processors(turn.processors, limit)))
-        server = stack.enter_context(arm.server(folder, workload.mysqld_options(), wrapper))
+        options = workload.mysqld_options()
+        if killer.over_x:
+            options = (*options, "--mysqlx=ON", f"--mysqlx-socket={folder / X_SOCKET}")
+        server = stack.enter_context(arm.server(folder, options, wrapper))
         try:
             run = limited.outlives(
                 server,

@@ -74,6 +74,14 @@ def _blobs(number: int) -> Iterator[str]:
         yield f"INSERT INTO blobs{number} VALUES ('{'b' * (16 * MIB)}')"
 
 
+def _x_blobs(number: int) -> Iterator[str]:
+    yield f"CREATE TABLE x{number} (a LONGBLOB)"
+    text = f"INSERT INTO x{number} VALUES ('{'b' * 30 * MIB}')"
+    while True:
+        yield text
+        yield f"SELECT a FROM x{number} LIMIT 1"
+
+
 def _variables(_number: int) -> Iterator[str]:
     """A session keeps more with each statement, and no two have a digest in common."""
     for each in itertools.count():
@@ -256,6 +264,8 @@ class Killer:
     administrators: bool = False
     # Its SELECTs read what no statement of it changes.
     same_answers: bool = True
+    # Its sessions speak the X protocol.
+    over_x: bool = False
 
 
 KILLERS: dict[str, Killer] = {
@@ -266,6 +276,7 @@ KILLERS: dict[str, Killer] = {
         Killer("json_row", _json_row, same_answers=False),
         Killer("bulk_inserts", _bulk_inserts, (32,), same_answers=False),
         Killer("blobs", _blobs, (32,), same_answers=False),
+        Killer("x_blobs", _x_blobs, (32,), same_answers=False, over_x=True),
         Killer("variables", _variables, (32,), same_answers=False),
         Killer("prepared", _prepared, (32,)),
         Killer("growing_variables", _growing_variables, (32,), same_answers=False),
