@@ -11,19 +11,8 @@ Small, because a wildcard query makes a tree for each word it finds. */
 constexpr size_t tree_heap_start = 384;
 
 ib_rbt_t *create_tree(size_t sizeof_value) {
-  mem_heap_t *heap = mem_heap_create(tree_heap_start, UT_LOCATION_HERE);
-  auto *tree = static_cast<ib_rbt_t *>(mem_heap_zalloc(heap, sizeof(ib_rbt_t)));
-  auto *sentinels = static_cast<ib_rbt_node_t *>(
-      mem_heap_zalloc(heap, 2 * sizeof(ib_rbt_node_t)));
-  tree->heap = heap;
-  tree->sizeof_value = sizeof_value;
-  tree->nil = &sentinels[0];
-  tree->root = &sentinels[1];
-  for (ib_rbt_node_t *sentinel : {tree->nil, tree->root}) {
-    sentinel->color = IB_RBT_BLACK;
-    sentinel->left = sentinel->right = sentinel->parent = tree->nil;
-  }
-  return tree;
+  return rbt_in(mem_heap_create(tree_heap_start, UT_LOCATION_HERE),
+                sizeof_value);
 }
 
 /** The allocator of one vector: `elements` holds its elements, nothing else,

@@ -17,6 +17,7 @@
 #include "mem0mem.h"
 #include "storage/innobase/memdiag/fts_match.h"
 #include "storage/innobase/memdiag/rbt.h"
+#include "storage/innobase/memdiag/trees.h"
 #include "univ.i"
 #include "ut0vec.h"
 
@@ -104,6 +105,17 @@ const Match *match_of_document(const ib_vector_t *matches, const Match *first) {
                  first->doc_id, &next_match(matches));
   ut_ad(found != nullptr);
   return found == nullptr ? first : found;
+}
+
+/** The document's frequency of a word. A template, as the next one.
+@param not_kept  serves while positions are collected: only documents that have
+                 the phrase have frequencies */
+template <typename Query, typename Doc_id, typename Frequency>
+Frequency *doc_freq_of(Query *query, ib_rbt_t *doc_freqs, Doc_id doc_id,
+                       Frequency *not_kept) {
+  return query->collect_positions
+             ? not_kept
+             : fts_query_add_doc_freq(query, doc_freqs, doc_id);
 }
 
 /** Record how often a token of the phrase occurs in a document that contains

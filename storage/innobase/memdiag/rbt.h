@@ -33,29 +33,6 @@ inline ib_rbt_node_t *rbt_allocate(const ib_rbt_t *tree,
                                           : ut::malloc_withkey(key, size));
 }
 
-/** What rbt_remove_node() returns: the node for its caller to free. In a heap
-its memory stays until the tree is freed, so there is nothing to free. */
-inline ib_rbt_node_t *rbt_removed(const ib_rbt_t *tree,
-                                  const ib_rbt_node_t *node) {
-  return tree->heap != nullptr ? nullptr : const_cast<ib_rbt_node_t *>(node);
-}
-
-/** rbt_delete() of a tree in a heap.
-@return false: no node has the key */
-inline bool rbt_delete_in_heap(ib_rbt_t *tree, const void *key) {
-  ib_rbt_bound_t found;
-  if (rbt_search(tree, &found, key) != 0) return false;
-  rbt_remove_node(tree, found.last);
-  return true;
-}
-
-/** Free a tree with a heap. @return false: the tree has no heap */
-inline bool rbt_free_heap(ib_rbt_t *tree) {
-  if (tree->heap == nullptr) return false;
-  mem_heap_free(tree->heap);
-  return true;
-}
-
 }  // namespace memdiag
 
 #endif  // MEMDIAG_RBT_H
