@@ -20,7 +20,7 @@ function(memdiag_add_sources target folder)
   file(GLOB sources CONFIGURE_DEPENDS ${MEMDIAG_ROOT}/${folder}/*.cc)
   if(NOT MEMDIAG_DIETS) # "Leave out:" in the headers of patches/diets names these
     list(FILTER sources EXCLUDE REGEX
-      "/memdiag/(calls|fts|fts_words|known_root|parse_nodes|parsed_text|sp_lexes)[.]cc$")
+      "/memdiag/(calls|documents|fts|fts_words|known_root|parse_nodes|parsed_text|sp_lexes)[.]cc$")
   endif()
   target_sources(${target} PRIVATE ${sources})
   set_property(SOURCE ${sources} TARGET_DIRECTORY ${target} APPEND PROPERTY

@@ -164,6 +164,14 @@ bool memdiag_gate_refuses(void *session, const unsigned char *digest) {
 
 bool memdiag_statement_ends() { return memdiag::ceiling::ends_now(); }
 
+bool memdiag_commit_is_small(int64_t bytes) {
+  return memdiag::ceiling::commit_is_small(bytes);
+}
+
+bool memdiag_refuses_commit(int64_t bytes) {
+  return !memdiag::ceiling::room_for_commit(bytes);
+}
+
 void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
   if (!block_events::any_is_on() && !profiling::is_on()) {
     (void)statement_gate::statement_ended();

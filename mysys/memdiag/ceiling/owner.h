@@ -113,6 +113,9 @@ struct Owner {
   the memory for a value, it would go on with a wrong one. Called from malloc().
 */
   bool (*rolls_back)(){nullptr};
+  /** The calling thread's statement has ended, and its transaction has not.
+  Called where it may lock and allocate. */
+  bool (*transaction_goes_on)(){nullptr};
   /** The calling thread's statement was told to end, and takes a step that an
   error breaks off. Called where it may allocate.
   @return true: there is an error, and the statement ends */

@@ -181,6 +181,7 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   if (self->in_statement && self->peak_bytes >= small_bytes) expect(self);
   if (self->began_late) promise_later(self);
   if (self->value_bytes != 0) take_value(self, grown);
+  if (self->commit_bytes != 0) see_commit(self);
   // At red, a session that prepares a statement is one that runs.
   const bool prepares = !self->in_statement && self->of_session &&
                         account.level() == Level::red &&
@@ -429,6 +430,32 @@ bool ends_now() {
   return ask_owner(&Owner::breaks_off, false);
 }
 
+bool commit_is_small(int64_t bytes) {
+  constexpr int64_t others = 16;
+  return generation.load(std::memory_order_relaxed) == 0 || thread.busy ||
+         !may_wait.load(std::memory_order_relaxed) || !thread.of_session ||
+         account.level() == Level::unknown ||
+         account.left_bytes() / others >= bytes;
+}
+
+bool room_for_commit(int64_t bytes) {
+  Thread *const self = &thread;
+  const Busy busy(self);
+  if (!self->in_statement) tell_large(self);
+  if (!self->in_statement || bytes <= self->commit_promised_bytes) return true;
+  settle(self);
+  // What was promised before counts for this one.
+  const bool has_room =
+      wait_for_commit(self, bytes - self->commit_promised_bytes);
+  if (has_room) {
+    promise_commit(self, bytes);
+  } else {
+    if (self->commit_bytes == 0) leave_turn(self);
+    tell_owner(&Owner::refused);
+  }
+  return has_room;
+}
+
 uint64_t waited_for_text_us() { return thread.text_waited_us; }
 
 int64_t end() {
@@ -440,6 +467,11 @@ int64_t end() {
   if (self->expected_bytes != 0)
     account.expect(-std::exchange(self->expected_bytes, 0));
   leave_lane(self);
+  if (self->commit_bytes != 0 &&
+      !ask_owner(&Owner::transaction_goes_on, false)) {
+    forget_commit(self);
+    leave_turn(self);
+  }
   const bool ran = self->in_statement;
   if (!ran && !self->asked_without) return 0;
   const int64_t text = std::exchange(self->text_bytes, 0);

@@ -82,6 +82,14 @@ Taker *begin_late(bool parses);
 with an error.
 @return true: its statement was told to end, and the error is raised */
 bool ends_now();
+/** The calling thread's transaction may take so much when it commits, and
+others as much at the same time; or the thread never waits. */
+bool commit_is_small(int64_t bytes);
+/** The transaction of the calling thread's statement will take so much when it
+commits. The statement waits for that, where it may. The bytes are promised
+until the transaction has ended, as far as the thread has not taken them.
+@return false: it must end, and the error is raised */
+bool room_for_commit(int64_t bytes);
 /** How long the calling thread waited before it read the large packet of its
 statement. */
 uint64_t waited_for_text_us();

@@ -104,6 +104,24 @@ void forget_value(Thread *self) {
   account.promise(-std::exchange(self->value_bytes, 0));
 }
 
+void see_commit(Thread *self) {
+  self->commit_from_bytes = std::min(self->commit_from_bytes, self->net_bytes);
+  const int64_t taken = self->net_bytes - self->commit_from_bytes;
+  const int64_t rest = std::max<int64_t>(self->commit_bytes - taken, 0);
+  account.promise(rest - std::exchange(self->commit_promised_bytes, rest));
+}
+
+void promise_commit(Thread *self, int64_t bytes) {
+  self->commit_bytes = std::max(self->commit_bytes, bytes);
+  self->commit_from_bytes = self->net_bytes;
+  see_commit(self);
+}
+
+void forget_commit(Thread *self) {
+  self->commit_bytes = 0;
+  see_commit(self);
+}
+
 void expect(Thread *self) {
   int64_t rest = self->to_take_bytes - self->peak_bytes;
   if (rest < 0)

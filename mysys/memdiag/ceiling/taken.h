@@ -88,6 +88,11 @@ struct Thread {
   int64_t parsed_bytes{0};
   /** Promised for a value of a row that is copied. */
   int64_t value_bytes{0};
+  /** Its transaction takes so much when it commits, as from this figure of
+  net_bytes on. The part that was not taken is promised. */
+  int64_t commit_bytes{0};
+  int64_t commit_from_bytes{0};
+  int64_t commit_promised_bytes{0};
   uint32_t generation{0};
   uint32_t asking{0};
   bool in_statement{false};
@@ -130,6 +135,14 @@ void forget_later(Thread *self);
 /** The thread grew by so much: it copies the value. */
 void take_value(Thread *self, int64_t grown);
 void forget_value(Thread *self);
+
+/** What the thread took since is not promised any more. */
+void see_commit(Thread *self);
+/** Its transaction takes so much, or as much as was promised if that is more.
+ */
+void promise_commit(Thread *self, int64_t bytes);
+/** Its transaction has ended. */
+void forget_commit(Thread *self);
 
 /** The account stops expecting the bytes that the statement has taken. A
 statement that took more than was expected may take as much again. */

@@ -65,6 +65,16 @@ bool take_lane(Thread *self) {
   return true;
 }
 
+/** The thread whose transaction takes much when it commits. */
+constinit std::atomic<const Thread *> has_turn{nullptr};
+
+bool take_turn(const Thread *self) {
+  const Thread *holder = nullptr;
+  return has_turn.compare_exchange_strong(holder, self,
+                                          std::memory_order_relaxed) ||
+         holder == self;
+}
+
 /** The ceiling is OFF or WATCH now, another target began, or clients have had
 their time to end before a shutdown. */
 bool waits_are_over(const Thread *self) {
@@ -298,6 +308,41 @@ void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
     wait_for_round(rounds.ended(), bytes);
   }
   waits_no_more(self);
+}
+
+bool wait_for_commit(Thread *self, int64_t bytes) {
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  const int64_t left_before = account.left_bytes();
+  const int64_t reserve = account.marks().reserve_bytes;
+  uint64_t now_us = began_us;
+  const auto fits = [bytes](int64_t still) {
+    return account.left_bytes() - bytes >= still;
+  };
+  const auto is_over = [&](uint64_t longest_us) {
+    now_us = clock_us(CLOCK_MONOTONIC);
+    return waits_are_over(self) || is_to_end(self) ||
+           now_us - began_us >= longest_us;
+  };
+  while (!fits(account.marks().plenty_bytes) && !take_turn(self) &&
+         !is_over(longest_large_ask_us))
+    wait_for_round(rounds.ended(), 0);
+  // From here on the giver gives back for it.
+  while (!fits(reserve) &&
+         !is_over(fits(-reserve) ? longest_ask_us : longest_large_ask_us)) {
+    tell_large(self);
+    waits(self, bytes, false);
+    tell_owner(&Owner::call_giver);
+    wait_for_round(rounds.ended(), 0);
+  }
+  waits_no_more(self);
+  const bool may = waits_are_over(self) || (!is_to_end(self) && fits(-reserve));
+  if (now_us != began_us) note_wait(now_us - began_us, false, left_before);
+  return may;
+}
+
+void leave_turn(const Thread *self) {
+  if (has_turn.load(std::memory_order_relaxed) == self)
+    has_turn.store(nullptr, std::memory_order_relaxed);
 }
 
 void note_text(int64_t bytes, int64_t peak_bytes) {

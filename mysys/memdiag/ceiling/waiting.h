@@ -75,6 +75,15 @@ void keep_lane(const Thread *self);
 /** The statement has ended. */
 void leave_lane(const Thread *self);
 
+/** The transaction will take so much when it commits, where it neither waits
+nor ends. So its statement waits for that. Where there is not plenty, one after
+the other does, and the next one only when the transaction has ended. The wait
+is as long as that for a block: longer if to go on would end the server.
+@return false: there is no room, or the statement is to end */
+bool wait_for_commit(Thread *self, int64_t bytes);
+/** The transaction has ended. */
+void leave_turn(const Thread *self);
+
 /** A large packet, and the copy of its text, come before the statement. As a
 statement at the gate, it waits while there is not plenty. Then others wait for
 what it will take.

@@ -24,6 +24,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 extern "C" {
@@ -36,6 +37,13 @@ extern "C" {
 /** The ceiling told the calling thread's statement to end. Its error is raised
 then. A load and a branch otherwise. */
 [[gnu::weak]] bool memdiag_statement_ends();
+/** There is so much room that the calling thread's transaction may take this
+when it commits, or the thread never waits. */
+[[gnu::weak]] bool memdiag_commit_is_small(int64_t bytes);
+/** The calling thread's statement waits for what its transaction will take when
+it commits.
+@return true: it must end, and its error was raised */
+[[gnu::weak]] bool memdiag_refuses_commit(int64_t bytes);
 /** A statement has ended. @param in_transaction  its transaction goes on */
 [[gnu::weak]] void memdiag_statement_ended(bool in_transaction,
                                            unsigned char *digest);

@@ -728,6 +728,87 @@ TEST_F(Ceiling, a_step_ends_once_its_statement_was_told_to_end) {
   EXPECT_EQ(1u, asked);
 }
 
+TEST_F(Ceiling,
+       what_a_commit_will_take_is_promised_until_its_transaction_ends) {
+  static bool goes_on;
+  goes_on = true;
+  static constexpr Owner owner{.transaction_goes_on = [] { return goes_on; }};
+  begin_statement(&owner);
+  exempt_thread(false);
+  EXPECT_TRUE(commit_is_small(12 * mb));
+  EXPECT_FALSE(commit_is_small(13 * mb));
+  EXPECT_TRUE(room_for_commit(100 * mb));
+  EXPECT_EQ(100 * mb, account.promised_bytes());
+  // The next document of the transaction comes after this one.
+  EXPECT_TRUE(room_for_commit(60 * mb));
+  EXPECT_TRUE(room_for_commit(120 * mb));
+  EXPECT_EQ(120 * mb, account.promised_bytes());
+  end();
+  EXPECT_EQ(120 * mb, account.promised_bytes());
+  // COMMIT never waits. What it takes is promised no more.
+  exempt_thread(true);
+  EXPECT_TRUE(commit_is_small(500 * mb));
+  on_event(true, 70 * mb, 0);
+  EXPECT_EQ(50 * mb, account.promised_bytes());
+  on_event(true, 70 * mb, 40 * mb);
+  EXPECT_EQ(90 * mb, account.promised_bytes());
+  on_event(true, 200 * mb, 40 * mb);
+  EXPECT_EQ(0, account.promised_bytes());
+  goes_on = false;
+  end();
+  EXPECT_TRUE(room_for_commit(500 * mb));
+  EXPECT_EQ(0, account.promised_bytes());
+}
+
+TEST_F(Ceiling,
+       a_statement_whose_commit_has_no_room_is_refused_after_its_wait) {
+  static unsigned errors;
+  errors = 0;
+  static constexpr Owner owner{.refused = [] { ++errors; }};
+  begin_statement(&owner);
+  const Giver giver(longest_ask_us, false);
+  const uint64_t began_us = now_us;
+  EXPECT_FALSE(room_for_commit(300 * mb));
+  EXPECT_GE(now_us - began_us, longest_large_ask_us);
+  EXPECT_EQ(1u, errors);
+  EXPECT_EQ(0, account.promised_bytes());
+  // A reserve behind the target, it goes on.
+  const uint64_t again_us = now_us;
+  EXPECT_TRUE(room_for_commit(210 * mb));
+  EXPECT_GE(now_us - again_us, longest_ask_us);
+  EXPECT_LT(now_us - again_us, longest_large_ask_us / 2);
+}
+
+TEST_F(Ceiling, one_that_is_to_end_does_not_wait_for_its_commit) {
+  static unsigned errors;
+  errors = 0;
+  static constexpr Owner owner{.refused = [] { ++errors; }};
+  begin_statement(&owner)->told_to_end = true;
+  EXPECT_FALSE(room_for_commit(100 * mb));
+  EXPECT_FALSE(room_for_commit(300 * mb));
+  EXPECT_EQ(2u, errors);
+}
+
+TEST_F(Ceiling, one_commit_after_the_other_has_the_room) {
+  static constexpr Owner owner{};
+  begin_statement(&owner);
+  EXPECT_TRUE(room_for_commit(150 * mb));
+  std::atomic<bool> passed{false};
+  std::thread other([&] {
+    on_event(true, 0, 0);
+    begin(0);
+    passed = room_for_commit(120 * mb);
+    end();
+  });
+  const Giver giver(1, false);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(passed);
+  EXPECT_EQ(150 * mb, account.promised_bytes());
+  end();
+  other.join();
+  EXPECT_TRUE(passed);
+}
+
 TEST_F(Ceiling, the_packet_behind_a_statement_that_ended_is_not_refused) {
   static unsigned errors;
   errors = 0;
@@ -1659,6 +1740,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
       .is_executing = maybe,
       .ends_at_once = maybe,
       .rolls_back = [] { return one_of(8) == 0; },
+      .transaction_goes_on = [] { return one_of(4) == 0; },
       .gives_up = maybe};
   EXPECT_EQ(0, switch_on(&owner));
   let_threads_wait(true);
@@ -1674,7 +1756,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
     exempt_thread(seed % 2 == 0);
     for (int i = 0; i < 5000; ++i) {
       const size_t size = size_t{one_of(48)} << (10 + one_of(11));
-      switch (one_of(12)) {
+      switch (one_of(13)) {
         case 0:
           taker = begin(one_of(2) * int64_t{one_of(64)} * mb);
           break;
@@ -1711,13 +1793,17 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
           break;
         case 10:
           (void)value_comes(size);
+            break;
+          case 11:
+          (void)room_for_commit(static_cast<int64_t>(size));
           break;
         default:
           (void)end();
       }
     }
     begin(0);
-    (void)end();
+    do (void)end();
+    while (thread.commit_bytes != 0);
     exempt_thread(true);
     random = nullptr;
   };

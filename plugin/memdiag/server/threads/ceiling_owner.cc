@@ -242,6 +242,11 @@ bool rolls_back() {
   return thd != nullptr && innodb::rolls_back(thd);
 }
 
+bool transaction_goes_on() {
+  const THD *const thd = current_thd;
+  return thd != nullptr && thd->in_active_multi_stmt_transaction();
+}
+
 bool breaks_off() {
   THD *const thd = current_thd;
   if (!is_executing() || rolls_back() || thd->is_error()) return false;

@@ -235,6 +235,7 @@ bool is_executing();
 bool is_before_parser();
 bool ends_at_once();
 bool rolls_back();
+bool transaction_goes_on();
 bool breaks_off();
 bool gives_up();
 void refused();

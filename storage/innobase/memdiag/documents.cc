@@ -1,0 +1,159 @@
+#include "storage/innobase/memdiag/documents.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "fts0fts.h"
+#include "fts0types.h"
+#include "mysql/plugin_ftparser.h"
+#include "sql/field.h"
+#include "sql/handler.h"
+#include "sql/key.h"
+#include "sql/table.h"
+#include "storage/innobase/memdiag/fts_count.h"
+#include "ut0rbt.h"
+#include "ut0vec.h"
+
+namespace memdiag {
+namespace {
+
+/** A smaller document is not worth the count of its words. */
+constexpr uint64_t large_document_bytes = 128 << 10;
+
+constexpr uint64_t aligned(uint64_t bytes) { return (bytes + 7) & ~7; }
+
+/** What InnoDB makes of a document (fts_words.h).
+@name @{ */
+constexpr uint64_t node_bytes =
+    offsetof(ib_rbt_node_t, value) + sizeof(fts_token_t);
+constexpr uint64_t word_of_document_bytes =
+    node_bytes + sizeof(ib_vector_t) + sizeof(ulint);
+/** The positions of a cached word are in a block of their own, with a header of
+the allocator's. */
+constexpr uint64_t word_of_cache_bytes =
+    node_bytes + sizeof(ib_vector_t) + sizeof(fts_node_t) + 48;
+/** A word that occurs again adds a position to a vector that doubles and leaves
+its former elements behind. */
+constexpr uint64_t again_in_document_bytes = 2 * sizeof(ulint);
+constexpr uint64_t again_in_cache_bytes = 4;
+/** @} */
+
+/** No word is shorter than three letters by default, and something is between
+two. */
+constexpr uint64_t least_bytes_of_word = 4;
+
+struct Counter {
+  const CHARSET_INFO *charset;
+  uint64_t words{0};
+  uint64_t bytes{0};
+  Different different{};
+
+  void add(const uchar *word, size_t length, size_t characters) {
+    if (characters < fts_min_token_size || characters > fts_max_token_size)
+      return;
+    ++words;
+    bytes += length;
+    different.add(hash_of_word(word, length));
+  }
+  void add_text(const uchar *text, size_t length) {
+    const uchar *const end = text + length;
+    while (text < end) {
+      fts_string_t word;
+      text += innobase_mysql_fts_get_token(const_cast<CHARSET_INFO *>(charset),
+                                           text, end, &word);
+      if (word.f_len != 0) add(word.f_str, word.f_len, word.f_n_char);
+    }
+  }
+  Word_count count() const {
+    return {words, std::min(different.count(), words), bytes};
+  }
+};
+
+struct Text {
+  const uchar *begin;
+  size_t length;
+};
+
+Text text_of(Field *field) {
+  if (field->is_null()) return {nullptr, 0};
+  if (field->is_flag_set(BLOB_FLAG)) {
+    const auto *const blob = static_cast<const Field_blob *>(field);
+    return {blob->get_blob_data(), blob->get_length()};
+  }
+  return {field->data_ptr(), field->data_length()};
+}
+
+template <typename Visit>
+void visit_texts(const KEY &index, Visit visit) {
+  for (uint i = 0; i < index.user_defined_key_parts; ++i)
+    visit(text_of(index.key_part[i].field));
+}
+
+uint64_t length_of_document(const KEY &index) {
+  uint64_t bytes = 0;
+  visit_texts(index, [&](const Text &text) { bytes += text.length; });
+  return bytes;
+}
+
+/** A parser that is a plugin may find words anywhere, and is not asked: its
+document is not counted. */
+Word_count words_of_document(const KEY &index) {
+  Counter counter{index.key_part[0].field->charset()};
+  visit_texts(index, [&](const Text &text) {
+    counter.add_text(text.begin, text.length);
+  });
+  return counter.count();
+}
+
+struct Takes {
+  uint64_t document_bytes{0};
+  uint64_t cache_bytes{0};
+
+  /** The next document of the row: the one before is gone, but for the cache.
+   */
+  void add(uint64_t length, const Word_count &words) {
+    const uint64_t text =
+        words.all == 0 ? 0 : aligned(words.bytes / words.all + 1);
+    const uint64_t again = words.all - words.different;
+    document_bytes =
+        std::max(document_bytes,
+                 length + words.different * (word_of_document_bytes + text) +
+                     again * again_in_document_bytes);
+    cache_bytes += words.different * (word_of_cache_bytes + text) +
+                   again * again_in_cache_bytes;
+  }
+  int64_t bytes() const {
+    return static_cast<int64_t>(document_bytes + cache_bytes);
+  }
+};
+
+template <typename Visit>
+void visit_documents(const TABLE &table, Visit visit) {
+  for (uint i = 0; i < table.s->keys; ++i) {
+    const KEY &index = table.key_info[i];
+    if ((index.flags & (HA_FULLTEXT | HA_USES_PARSER)) != HA_FULLTEXT) continue;
+    const uint64_t length = length_of_document(index);
+    if (length >= large_document_bytes) visit(index, length);
+  }
+}
+
+}  // namespace
+
+bool refuses_document(TABLE *table, const unsigned char *row) {
+  // The fields point into this record.
+  if (row != table->record[0] || table->s->db_type()->db_type != DB_TYPE_INNODB)
+    return false;
+  Takes most;
+  visit_documents(*table, [&](const KEY &, uint64_t length) {
+    const uint64_t words = length / least_bytes_of_word;
+    most.add(length, {words, words, length});
+  });
+  if (most.bytes() == 0 || memdiag_commit_is_small(most.bytes())) return false;
+  Takes takes;
+  visit_documents(*table, [&](const KEY &index, uint64_t length) {
+    takes.add(length, words_of_document(index));
+  });
+  return memdiag_refuses_commit(takes.bytes());
+}
+
+}  // namespace memdiag
