@@ -251,6 +251,14 @@ def _events(number: int) -> Iterator[str]:
         yield "SELECT COUNT(*) FROM things WHERE id < 100"
 
 
+def _words(number: int) -> Iterator[str]:
+    """Full-text documents of 5 MB in which each word is another one."""
+    digits = random.Random(number).randbytes(5 * MIB // 2).hex()
+    text = " ".join(digits[at : at + 7] for at in range(0, len(digits) - 7, 8))
+    while True:
+        yield f"INSERT INTO words (body) VALUES ('{text}')"
+
+
 @dataclass(frozen=True)
 class Killer:
     """One load. `statements` makes those of a session."""
@@ -299,6 +307,7 @@ KILLERS: dict[str, Killer] = {
         Killer("load_data", _load_data, same_answers=False),
         Killer("online_alter", _online_alter, (32,)),
         Killer("beside_a_dump", _beside_a_dump, (32,)),
+        Killer("words", _words, same_answers=False),
         Killer("events", _events, (32,), same_answers=False, administrators=True),
     )
 }
@@ -332,6 +341,7 @@ class Killers(Workload):
             for table in ("things", "altered"):
                 connection_storm.fill_things(session, table, ROWS)
             session.query("CREATE TABLE json_rows (session INT, doc JSON)")
+            session.query("CREATE TABLE words (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT, FULLTEXT (body))")
             session.query("CREATE TABLE loaded (session INT, id INT, note VARCHAR(255), doc JSON, KEY (note))")
             session.query("CREATE TABLE locked (id INT PRIMARY KEY, a INT NOT NULL)")
             insert_rows(session, "locked", LOCKED_ROWS, "i, i")

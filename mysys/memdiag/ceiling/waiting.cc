@@ -320,8 +320,9 @@ bool wait_for_commit(Thread *self, int64_t bytes) {
   };
   const auto is_over = [&](uint64_t longest_us) {
     now_us = clock_us(CLOCK_MONOTONIC);
+    // A client waits for its answer since it sent the packet.
     return waits_are_over(self) || is_to_end(self) ||
-           now_us - began_us >= longest_us;
+           now_us - began_us + self->text_waited_us >= longest_us;
   };
   while (!fits(account.marks().plenty_bytes) && !take_turn(self) &&
          !is_over(longest_large_ask_us))
