@@ -9,6 +9,7 @@
 #include "sql/field.h"
 #include "sql/handler.h"
 #include "sql/key.h"
+#include "sql/sql_class.h"
 #include "sql/table.h"
 #include "storage/innobase/memdiag/fts_count.h"
 #include "ut0rbt.h"
@@ -153,7 +154,11 @@ bool refuses_document(TABLE *table, const unsigned char *row) {
   visit_documents(*table, [&](const KEY &index, uint64_t length) {
     takes.add(length, words_of_document(index));
   });
-  return memdiag_refuses_commit(takes.bytes());
+  if (!memdiag_refuses_commit(takes.bytes())) return false;
+  // No handler in a trigger may go on: the row is there, and is not logged.
+  if (table->in_use->in_sub_stmt)
+    table->in_use->is_fatal_sub_stmt_error = true;
+  return true;
 }
 
 }  // namespace memdiag

@@ -1793,8 +1793,8 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
           break;
         case 10:
           (void)value_comes(size);
-            break;
-          case 11:
+          break;
+        case 11:
           (void)room_for_commit(static_cast<int64_t>(size));
           break;
         default:
