@@ -47,7 +47,7 @@ bool Account::is_due(uint64_t now_us) const {
       charged_bytes() + m_churned.load(std::memory_order_relaxed);
   if (charged > green_charge_bytes) return true;
   return charged > short_charge_bytes && level() > Level::green &&
-         now_us - m_read_us.load(std::memory_order_relaxed) >= short_pause_us;
+         now_us >= m_read_us.load(std::memory_order_relaxed) + short_pause_us;
 }
 
 bool Account::read(uint64_t now_us) {

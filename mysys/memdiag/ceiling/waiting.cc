@@ -36,7 +36,8 @@ constexpr int64_t taken_per_stranger = 32;
 bool may_go_on(uint64_t now_us) {
   static constinit std::atomic<uint64_t> last_us{0};
   uint64_t last = last_us.load(std::memory_order_relaxed);
-  return now_us - last >= goes_on_pause_us &&
+  // The last one may have gone on after the caller's look at the clock.
+  return now_us >= last + goes_on_pause_us &&
          last_us.compare_exchange_strong(last, now_us,
                                          std::memory_order_relaxed);
 }
@@ -55,9 +56,10 @@ bool take_lane(Thread *self) {
   if (account.left_bytes() < -account.marks().reserve_bytes / 2) return false;
   const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
   const Thread *holder = in_lane.load(std::memory_order_relaxed);
+  // The holder may have used it after this look at the clock.
   const bool is_free =
       holder == nullptr || holder == self ||
-      now_us - lane_used_us.load(std::memory_order_relaxed) >= longest_ask_us;
+      now_us >= lane_used_us.load(std::memory_order_relaxed) + longest_ask_us;
   if (!is_free ||
       !in_lane.compare_exchange_strong(holder, self, std::memory_order_relaxed))
     return false;

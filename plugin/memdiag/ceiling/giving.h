@@ -237,7 +237,8 @@ class Guess {
   }
   bool is_small(uint64_t now_us) const {
     const uint64_t wrong_us = m_wrong_us.load(std::memory_order_relaxed);
-    return wrong_us == 0 || now_us - wrong_us >= doubt_us;
+    // It may have been wrong after the caller's look at the clock.
+    return wrong_us == 0 || now_us >= wrong_us + doubt_us;
   }
 
  private:

@@ -45,6 +45,13 @@ uint64_t test_clock_us(clockid_t) {
   return now_us;
 }
 
+/** The calling thread has looked at the clock so long ago. */
+constinit thread_local const std::atomic<uint64_t> *late_by_us = nullptr;
+uint64_t late_clock_us(clockid_t clock) {
+  return test_clock_us(clock) -
+         (late_by_us == nullptr ? 0 : late_by_us->load());
+}
+
 constexpr Owner nobody{};
 
 TEST(Ceiling_levels, marks_of_a_small_limit_have_the_least_values) {
@@ -1491,6 +1498,27 @@ TEST_F(Ceiling, one_that_takes_nothing_for_long_loses_the_lane) {
   let_threads_wait(false);
 }
 
+/** As when the other thread has lost the processor since. */
+TEST_F(Ceiling, a_look_at_the_clock_before_its_holders_does_not_free_the_lane) {
+  set_clock_for_test(late_clock_us);
+  begin_statement();
+  take_lane();
+  std::atomic<bool> passed{false};
+  std::thread other([&passed] {
+    static constinit std::atomic<uint64_t> moment{1};
+    late_by_us = &moment;
+    begin_with_large_block(&passed);
+    (void)end();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(passed);
+  end();
+  rounds.end_one();
+  other.join();
+  EXPECT_TRUE(passed);
+  let_threads_wait(false);
+}
+
 /** Four more of them would leave less than the plenty. */
 TEST_F(Ceiling, at_green_a_very_large_block_of_malloc_waits_for_the_lane) {
   begin_statement();
@@ -1677,6 +1705,53 @@ TEST_F(Ceiling, a_crowd_leaves_the_lane_one_by_one) {
   for (std::thread &other : others) other.join();
   end();
   let_threads_wait(false);
+}
+
+TEST_F(Ceiling, a_look_at_the_clock_before_the_last_ones_end_ends_no_wait) {
+  static std::atomic<int> waiting;
+  waiting = 0;
+  static constexpr Owner owner{.is_large = [] {
+    ++waiting;
+    return true;
+  }};
+  const auto until = [](auto holds) {
+    for (int i = 0; i < 1000 && !holds(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return holds();
+  };
+  set_clock_for_test(late_clock_us);
+  begin_statement(&owner);
+  take_lane();
+  const int others_wait = waiting + 2;
+  std::array<std::atomic<uint64_t>, 2> late{};
+  std::array<std::atomic<bool>, 2> passed{};
+  std::array<std::thread, 2> others;
+  for (size_t i = 0; i < others.size(); ++i)
+    others[i] = std::thread([&late, &passed, i] {
+      late_by_us = &late[i];
+      begin_with_large_block(&passed[i]);
+      (void)end();
+    });
+  EXPECT_TRUE(until([&] { return waiting == others_wait; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto look = [](uint64_t taken) {
+    on_event(true, taken, 0);  // or the lane would be free
+    rounds.end_one();
+  };
+  late[1] = longest_ask_us;
+  now_us += longest_ask_us + 10;
+  look(2 * mb + 100'000);
+  EXPECT_TRUE(until([&] { return passed[0].load(); }));
+  late[1] = 1;
+  look(2 * mb + 200'000);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(passed[1]);
+  now_us += 250'001;
+  look(2 * mb + 300'000);
+  EXPECT_TRUE(until([&] { return passed[1].load(); }));
+  let_threads_wait(false);
+  for (std::thread &other : others) other.join();
+  end();
 }
 
 TEST_F(Ceiling, the_owner_is_told_once_of_a_large_statement) {

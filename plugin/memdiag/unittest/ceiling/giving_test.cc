@@ -290,6 +290,7 @@ TEST(Guess, is_doubted_for_five_seconds) {
   EXPECT_TRUE(guess.is_small(second));
   guess.was_wrong(second);
   EXPECT_FALSE(guess.is_small(second));
+  EXPECT_FALSE(guess.is_small(second - 1)) << "a look at the clock before";
   EXPECT_FALSE(guess.is_small(second + Guess::doubt_us - 1));
   EXPECT_TRUE(guess.is_small(second + Guess::doubt_us));
 }
