@@ -107,8 +107,7 @@ Reading Kept_reader::read(uint64_t now_us, uint64_t exact_bytes) {
   }
   if (!m_reclaimable || *m_reclaimable > exact_bytes ||
       now_us - m_stat_us >= stat_age_us) {
-    char stat_buffer[16 << 10];
-    const auto stat = read_all(m_stat, stat_buffer);
+    const auto stat = read_all(m_stat, m_stat_text);
     m_reclaimable = stat ? reclaimable(*stat, m_version) : std::nullopt;
     if (!m_reclaimable) return std::nullopt;
     const uint64_t mapped =

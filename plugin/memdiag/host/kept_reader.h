@@ -9,6 +9,9 @@
   takes longer than the use. So its part is kept for a second while it is small.
   The process: its resident memory that is no file's (/proc/self/statm).
 
+  Upstream looks whether a thread has 20 KB of its stack left, and may call
+  malloc() then. So a reading takes little of it.
+
   Threads: one at a time. open_*() may not run beside read(): the caller sees to
   that. Errors: read() is empty. Units: bytes; microseconds.
 */
@@ -57,6 +60,7 @@ class Kept_reader {
   Reading m_reclaimable;
   Reading m_limit_bytes;
   uint64_t m_stat_us{0};
+  char m_stat_text[16 << 10];
 };
 
 }  // namespace memdiag::host

@@ -5,11 +5,15 @@
 #include "plugin/memdiag/host/kept_reader.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "mysys/memdiag/unittest/file_tree.h"
 
@@ -134,6 +138,45 @@ TEST_F(Kept, a_limit_is_read_with_each_use) {
   ASSERT_EQ(0, open_group(2, "/none"));
   ASSERT_TRUE(reader.read(second + 3, 1000));
   EXPECT_FALSE(reader.limit_bytes());
+}
+
+/** Of a new thread that runs it. */
+size_t stack_bytes(void *(*body)(void *), void *argument) {
+  constexpr unsigned char untouched = 0xA5;
+  constexpr size_t page = 4096;
+  std::vector<unsigned char> memory(257 * page, untouched);
+  const auto address = reinterpret_cast<uintptr_t>(memory.data());
+  unsigned char *const stack =
+      memory.data() + ((address + page - 1) / page * page - address);
+  unsigned char *const end = stack + 256 * page;
+  pthread_attr_t attributes;
+  EXPECT_EQ(0, pthread_attr_init(&attributes));
+  EXPECT_EQ(0, pthread_attr_setstack(&attributes, stack, 256 * page));
+  pthread_t thread;
+  EXPECT_EQ(0, pthread_create(&thread, &attributes, body, argument));
+  EXPECT_EQ(0, pthread_join(thread, nullptr));
+  pthread_attr_destroy(&attributes);
+  return static_cast<size_t>(
+      end - std::find_if(stack, end,
+                         [](unsigned char byte) { return byte != untouched; }));
+}
+
+/** It is read within malloc(), at any depth. */
+TEST_F(Kept, a_reading_takes_little_of_the_stack) {
+  tree.write("/memory.current", "1000\n");
+  tree.write("/memory.max", "2000\n");
+  write_stat(100, 50, 7);
+  ASSERT_EQ(0, open_group(2, "/memory.max"));
+  ASSERT_TRUE(reader.read(second, 1000)) << "symbols are bound";
+  const size_t least =
+      stack_bytes([](void *) -> void * { return nullptr; }, nullptr);
+  const size_t most = stack_bytes(
+      [](void *self) -> void * {
+        (void)static_cast<Kept_reader *>(self)->read(3 * second, 0);
+        return nullptr;
+      },
+      &reader);
+  EXPECT_LT(most, least + 4096);
 }
 
 }  // namespace
