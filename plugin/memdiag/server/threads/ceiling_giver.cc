@@ -217,9 +217,22 @@ bool may_end(const Running &statement) {
                                         !statement.changed_for_good.load()));
 }
 
-/** The caller is as above. An event ends itself; see Running::thd. */
+/** The caller is as above. An event ends itself; see Running::thd.
+Upstream takes a KILL back behind the statement's commit. One that comes later,
+and is seen before the statement is left, would end its packet there: the next
+statements would not run, and their client would wait for their answers. */
 void kill_if_passed(Running *statement) {
-  if (!statement->of_event && statement->passed_gate.load())
+  if (statement->of_event || !statement->passed_gate.load()) return;
+  THD *const thd = statement->thd;
+  if ((thd->server_status & SERVER_MORE_RESULTS_EXISTS) == 0) {
+    (void)kill(statement);
+    return;
+  }
+  thd->lock_query_plan();
+  const auto unlock = create_scope_guard([thd] { thd->unlock_query_plan(); });
+  // A routine has more statements, and steps without a plan.
+  if (thd->query_plan.get_command() != SQLCOM_END ||
+      thd->sp_runtime_ctx != nullptr)
     (void)kill(statement);
 }
 

@@ -125,7 +125,9 @@ bool is_short(const THD &thd, const Item &item) {
 
 /** Commands that end something, and EXECUTE: its statement asks by itself. The
 ones that stop a server or a part of it would give all of its memory back. An
-error of those that begin replication would leave a replica or a member out. */
+error of those that begin replication would leave a replica or a member out.
+EXPLAIN FOR CONNECTION holds locks without which the other session can neither
+end its statement nor be told to. */
 bool must_run(enum_sql_command command) {
   switch (command) {
     case SQLCOM_BEGIN:
@@ -143,6 +145,7 @@ bool must_run(enum_sql_command command) {
     case SQLCOM_UNLOCK_INSTANCE:
     case SQLCOM_HA_CLOSE:
     case SQLCOM_KILL:
+    case SQLCOM_EXPLAIN_OTHER:
     case SQLCOM_SHUTDOWN:
     case SQLCOM_RESTART_SERVER:
     case SQLCOM_REPLICA_START:
