@@ -181,8 +181,12 @@ bool administers(THD *thd) {
 }
 
 bool holds_what_others_wait_for(THD *thd) {
-  return thd->in_active_multi_stmt_transaction() ||
-         !thd->get_transaction()->xid_state()->has_state(XID_STATE::XA_NOTR) ||
+  const Transaction_ctx *const transaction = thd->get_transaction();
+  // While upstream reads its dictionary, the session's own is put aside. While
+  // it exchanges the two, there is none.
+  return transaction == nullptr || thd->is_attachable_transaction_active() ||
+         thd->in_active_multi_stmt_transaction() ||
+         !transaction->xid_state()->has_state(XID_STATE::XA_NOTR) ||
          thd->locked_tables_mode != LTM_NONE || thd->mdl_context.has_locks();
 }
 

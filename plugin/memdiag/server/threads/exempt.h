@@ -34,7 +34,8 @@ cache. */
 bool administers(THD *thd);
 
 /** Others may wait for its session: it has an open transaction, also one of XA,
-or locks of tables, of GET_LOCK() or of FLUSH TABLES WITH READ LOCK. */
+or locks of tables, of GET_LOCK() or of FLUSH TABLES WITH READ LOCK. Within
+malloc(), the answer is right as well. */
 bool holds_what_others_wait_for(THD *thd);
 
 /** Ending it undoes it: it is neither DDL nor administration. CALL may contain
