@@ -69,8 +69,8 @@ int64_t waiting_bytes() {
              : small_bytes;
 }
 
-/** True if the thread has no shard of a pool: it is not within
-pools::allocate(), or not for so large a block. */
+/** True if the thread has no shard of a pool, nor a latch of InnoDB's: it is
+not within pools::allocate(), or not for so large a block. */
 bool may_wait_in_event(Thread *self, bool of_malloc, bool in_pool) {
   // Where allocate() has seen the bit cleared, this sees that or a later value,
   // and behind a cleared bit the number is 0. Behind a number that an event has
@@ -81,7 +81,8 @@ bool may_wait_in_event(Thread *self, bool of_malloc, bool in_pool) {
   }
   const uint32_t now = asking.load(std::memory_order_acquire);
   const bool seen = std::exchange(self->asking, now) == now;
-  return now != 0 && ((seen && !in_pool) || of_malloc);
+  return now != 0 && !pools::in_malloc_of_pool &&
+         ((seen && !in_pool) || of_malloc);
 }
 
 /** The statement took `grown` bytes more, in small blocks.

@@ -48,6 +48,11 @@ struct Request {
 };
 extern constinit thread_local Request request_of_thread;
 
+/** malloc() serves the calling thread for a pool. InnoDB's heaps have their
+small blocks from there, below latches of pages. So the thread does not wait
+there. */
+inline constinit thread_local bool in_malloc_of_pool = false;
+
 /** Blocks of this size are watched whether the attention is set or not. They
 are few, and much of them may be untouched for long. */
 constexpr size_t watched_size = 1 << 20;

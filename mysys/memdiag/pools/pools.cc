@@ -281,6 +281,17 @@ template <int sign>
     note(pool, account, sign * static_cast<int64_t>(bytes));
 }
 
+/** If the attention is set meanwhile, the thread does not wait yet: that is the
+first event behind it (sensor.h). */
+void *allocate_of_malloc(size_t size, bool zero) {
+  if (!is_set(attention(), Attention::ceiling)) [[likely]]
+    return placed::general_allocate(size, zero);
+  in_malloc_of_pool = true;
+  void *const block = placed::general_allocate(size, zero);
+  in_malloc_of_pool = false;
+  return block;
+}
+
 /** Asks the watcher. */
 bool may_have(Pool pool, size_t size, Account account) {
   const Watcher *const watch = watcher();
@@ -292,7 +303,7 @@ bool may_have(Pool pool, size_t size, Account account) {
 }  // namespace
 
 void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
-  if (uses_malloc(pool)) return placed::general_allocate(size, zero);
+  if (uses_malloc(pool)) return allocate_of_malloc(size, zero);
   const Pool_spec &spec = spec_of(pool);
   Pool_state &state = state_of(pool);
   if (const uint32_t attention = pools::attention(); attention != 0)

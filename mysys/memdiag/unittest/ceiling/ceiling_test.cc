@@ -22,6 +22,7 @@
 #include "mysys/memdiag/ceiling/taken.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/attention.h"
+#include "mysys/memdiag/pools/pools.h"
 
 namespace memdiag::ceiling {
 namespace {
@@ -484,6 +485,42 @@ TEST_F(Ceiling, a_thread_that_may_be_in_a_pool_waits_at_its_next_ask) {
   const Giver giver(longest_ask_us, false);
   on_ask(Pool::statement, 100);
   EXPECT_EQ(waits + 1, counters.waits);
+}
+
+/** InnoDB's heaps have their small blocks from malloc(), below latches. */
+TEST_F(Ceiling, a_thread_that_malloc_serves_for_a_pool_waits_at_its_next_ask) {
+  begin_statement();
+  make_red();
+  let_threads_ask(true);
+  on_event(true, mb / 4, 0);
+  const uint64_t waits = counters.waits;
+  const Giver giver(longest_ask_us, false);
+  pools::in_malloc_of_pool = true;
+  on_event(true, mb / 2, 0);
+  pools::in_malloc_of_pool = false;
+  EXPECT_EQ(waits, counters.waits);
+  on_ask(Pool::statement, 100);
+  EXPECT_EQ(waits + 1, counters.waits);
+}
+
+TEST_F(Ceiling, malloc_serves_a_pool_until_it_returns) {
+  if (!mallctl::serves_malloc()) GTEST_SKIP() << "a sanitizer serves malloc()";
+  static bool serves;
+  static constexpr Owner owner{.is_large = [] {
+    serves = serves || pools::in_malloc_of_pool;
+    return false;
+  }};
+  begin_statement(&owner);
+  constexpr size_t small = 1024;
+  std::array<void *, 4096> blocks;
+  for (const bool ask : {false, true}) {
+    serves = false;
+    let_threads_ask(ask);
+    for (void *&block : blocks) block = pools::allocate(Pool::general, small);
+    EXPECT_EQ(ask, serves);
+    EXPECT_FALSE(pools::in_malloc_of_pool);
+    for (void *const block : blocks) pools::free(Pool::general, block, small);
+  }
 }
 
 TEST_F(Ceiling, room_ends_a_wait) {
