@@ -108,11 +108,12 @@ struct Owner {
   it uses the block. So the block takes hardly any memory, and the thread does
   not wait */
   bool (*ends_at_once)(){nullptr};
-  /** The calling thread's transaction is rolled back, as a whole or in part.
-  That gives memory back, and InnoDB computes virtual columns meanwhile: without
-  the memory for a value, it would go on with a wrong one. Called from malloc().
-*/
-  bool (*rolls_back)(){nullptr};
+  /** The calling thread commits, or its transaction is rolled back, as a whole
+  or in part. Both give memory back. A commit holds LOCK_log or the like, for
+  which each other one waits. In a rollback, InnoDB computes virtual columns:
+  without the memory for a value, it would go on with a wrong one. Called from
+  malloc(). */
+  bool (*ends_transaction)(){nullptr};
   /** The calling thread's statement has ended, and its transaction has not.
   Called where it may lock and allocate. */
   bool (*transaction_goes_on)(){nullptr};

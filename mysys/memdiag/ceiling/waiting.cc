@@ -224,7 +224,7 @@ bool ends_at_once(const Thread *self) {
 }
 
 bool wait(Thread *self, int64_t bytes, May may) {
-  if (ask_owner(&Owner::rolls_back, false)) return true;
+  if (ask_owner(&Owner::ends_transaction, false)) return true;
   if (may.refusal != Refusal::after_the_wait &&
       in_lane.load(std::memory_order_relaxed) == self && take_lane(self))
     return true;
@@ -294,7 +294,7 @@ void wait_to_read(Thread *self) {
 }
 
 void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
-  if (ask_owner(&Owner::rolls_back, false)) return;
+  if (ask_owner(&Owner::ends_transaction, false)) return;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   const bool nobody_waits = ask_owner(&Owner::nobody_waits, false);
   while (needs_lane(block_bytes) && !take_lane(self) && !waits_are_over(self)) {

@@ -740,7 +740,7 @@ TEST_F(Ceiling, a_rollback_is_refused_nothing_and_does_not_wait) {
   static bool rolls_back;
   rolls_back = true;
   static constexpr Owner owner{.is_executing = [] { return true; },
-                               .rolls_back = [] { return rolls_back; }};
+                               .ends_transaction = [] { return rolls_back; }};
   Taker *const taker = begin_statement(&owner);
   let_threads_ask(true);
   make_red();
@@ -1490,7 +1490,7 @@ TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
 
 TEST_F(Ceiling, a_rollback_does_not_wait_for_the_lane) {
   static constinit thread_local bool rolls_back = false;
-  static constexpr Owner owner{.rolls_back = [] { return rolls_back; }};
+  static constexpr Owner owner{.ends_transaction = [] { return rolls_back; }};
   begin_statement(&owner);
   take_lane();
   std::atomic<bool> passed{false};
@@ -1851,7 +1851,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
       .keeps_value = [] { return one_of(4) == 0; },
       .is_executing = maybe,
       .ends_at_once = maybe,
-      .rolls_back = [] { return one_of(8) == 0; },
+      .ends_transaction = [] { return one_of(8) == 0; },
       .transaction_goes_on = [] { return one_of(4) == 0; },
       .gives_up = maybe};
   EXPECT_EQ(0, switch_on(&owner));

@@ -237,9 +237,9 @@ bool ends_at_once() {
   return thd->is_error();
 }
 
-bool rolls_back() {
+bool ends_transaction() {
   const THD *const thd = current_thd;
-  return thd != nullptr && innodb::rolls_back(thd);
+  return thd != nullptr && (exempt::commits(thd) || innodb::rolls_back(thd));
 }
 
 bool transaction_goes_on() {
@@ -249,7 +249,7 @@ bool transaction_goes_on() {
 
 bool breaks_off() {
   THD *const thd = current_thd;
-  if (!is_executing() || rolls_back() || thd->is_error()) return false;
+  if (!is_executing() || ends_transaction() || thd->is_error()) return false;
   Running &running = own().running;
   if (running.of_event && !kill_event(thd, &running)) return false;
   raise_end_once(thd);

@@ -234,7 +234,7 @@ bool keeps_value();
 bool is_executing();
 bool is_before_parser();
 bool ends_at_once();
-bool rolls_back();
+bool ends_transaction();
 bool transaction_goes_on();
 bool breaks_off();
 bool gives_up();

@@ -212,6 +212,14 @@ bool may_end(enum_sql_command command) {
   }
 }
 
+bool commits(const THD *thd) {
+  // Upstream leaves the stage behind when it has read its dictionary. A
+  // statement that is no DDL has no plan any more when it commits.
+  const enum_sql_command command = thd->query_plan.get_command();
+  return thd->proc_info() == stage_waiting_for_handler_commit.m_name &&
+         (command == SQLCOM_END || !may_end(command));
+}
+
 bool may_be_logged_as_text(const THD *thd) {
   return thd->variables.binlog_format != BINLOG_FORMAT_ROW &&
          (thd->variables.option_bits & OPTION_BIN_LOG) != 0 &&

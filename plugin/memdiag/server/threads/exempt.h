@@ -42,6 +42,11 @@ bool holds_what_others_wait_for(THD *thd);
 DDL, which is immune to KILL where it must be. */
 bool may_end(enum_sql_command command);
 
+/** The statement commits its changes. Within malloc(), the answer is right as
+well.
+@param thd  of the calling thread */
+bool commits(const THD *thd);
+
 /** The binary log may have the statement as a text. If KILL ends it after it
 has changed a table without transactions, the log has the error with it, and
 each replica stops there for good. */
