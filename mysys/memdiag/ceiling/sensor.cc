@@ -159,8 +159,12 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   const uint32_t now = generation.load(std::memory_order_relaxed);
   if (now == 0) return;
   Thread *const self = &thread;
-  if (self->busy) return;
+  if (self->busy) {
+    self->missed = true;
+    return;
+  }
   const Busy busy(self);
+  const bool missed = std::exchange(self->missed, false);
   const auto net = static_cast<int64_t>(allocated - freed);
   int64_t grown = net - std::exchange(self->net_bytes, net);
   const uint64_t came =
@@ -208,7 +212,7 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   promise(self, grown);
   look();
   const bool of_malloc = grown >= static_cast<int64_t>(pools::watched_size) &&
-                         self->coming_bytes == 0;
+                         self->coming_bytes == 0 && !missed;
   const bool may = may_wait_in_event(self, of_malloc, in_pool);
   // The thread is in no pool: a pool asks before it allocates so much.
   if (may_wait.load(std::memory_order_relaxed)) {

@@ -112,6 +112,9 @@ struct Thread {
   bool asked_without{false};
   /** Within a function of the sensor. */
   bool busy{false};
+  /** An event came while it was busy. The next one shows what the thread took
+  meanwhile: as much as a large block, in small ones. */
+  bool missed{false};
 };
 extern constinit thread_local Thread thread;
 

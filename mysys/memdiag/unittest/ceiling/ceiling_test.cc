@@ -487,6 +487,25 @@ TEST_F(Ceiling, a_thread_that_may_be_in_a_pool_waits_at_its_next_ask) {
   EXPECT_EQ(waits + 1, counters.waits);
 }
 
+/** As when it has taken a step of the giver. */
+TEST_F(Ceiling, what_a_busy_thread_took_is_no_large_block_of_malloc) {
+  begin_statement();
+  make_red();
+  let_threads_ask(true);
+  on_event(true, mb / 4, 0);
+  {
+    const No_wait no_wait;
+    on_event(true, 2 * mb, 0);
+  }
+  const uint64_t waits = counters.waits;
+  const Giver giver(longest_ask_us, false);
+  on_ask(Pool::innodb, 100);
+  on_event(true, 3 * mb, 0);
+  EXPECT_EQ(waits, counters.waits) << "in a pool";
+  on_ask(Pool::statement, 100);
+  EXPECT_EQ(waits + 1, counters.waits);
+}
+
 /** InnoDB's heaps have their small blocks from malloc(), below latches. */
 TEST_F(Ceiling, a_thread_that_malloc_serves_for_a_pool_waits_at_its_next_ask) {
   begin_statement();
