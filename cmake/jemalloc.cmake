@@ -29,6 +29,14 @@ endif()
 if(MEMDIAG_JEMALLOC_DEBUG)
   list(APPEND flags --enable-debug)
 endif()
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64)
+  # Kernels have pages of 4, 16 or 64 KB. jemalloc compiles its own page size in, and works
+  # on a kernel with smaller ones. Huge pages are of 2 MB where the kernel's are of 4 KB.
+  list(APPEND flags --with-lg-page=16 --with-lg-hugepage=21)
+endif()
+if(CMAKE_CROSSCOMPILING)
+  list(APPEND flags --host=${CMAKE_LIBRARY_ARCHITECTURE})
+endif()
 # jemalloc itself chooses -O3. -g1 gives backtraces function names and lines. The
 # rest of the server keeps frame pointers too.
 set(cflags "-O3 -g1 -fno-omit-frame-pointer")

@@ -35,7 +35,7 @@ target_compile_options(memdiag_unit PUBLIC
   -O2 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror
   # Another checkout may have compiled an object of the compiler cache.
   -fdebug-prefix-map=${CMAKE_SOURCE_DIR}/= -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
-if(MOLD_PROGRAM)
+if(MOLD_PROGRAM AND NOT CMAKE_CROSSCOMPILING)
   target_link_options(memdiag_unit PUBLIC -fuse-ld=mold)
 endif()
 target_link_libraries(memdiag_unit PUBLIC memdiag::jemalloc Threads::Threads ZLIB::ZLIB)
