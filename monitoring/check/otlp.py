@@ -106,11 +106,18 @@ def forget_component(one: running.Measured) -> None:
     one.server.query("DELETE FROM mysql.component WHERE component_urn LIKE '%telemetry'")
 
 
+def is_socket(file: Path) -> bool:
+    try:
+        return os.readlink(file).startswith("socket:")
+    except FileNotFoundError:  # closed since it was listed
+        return False
+
+
 def taken(one: running.Measured) -> tuple[int, int, int]:
-    """The server's threads, sockets and resident kB. It opens files of tables at any time."""
+    """The server's threads, sockets and resident kB. It opens and closes files of tables at any time."""
     process = Path(f"/proc/{one.server.pid}")
     threads = len(list((process / "task").iterdir()))
-    sockets = sum(os.readlink(file).startswith("socket:") for file in (process / "fd").iterdir())
+    sockets = sum(map(is_socket, (process / "fd").iterdir()))
     return threads, sockets, one.server.rss_kb()
 
 

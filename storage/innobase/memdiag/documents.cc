@@ -156,8 +156,7 @@ bool refuses_document(TABLE *table, const unsigned char *row) {
   });
   if (!memdiag_refuses_commit(takes.bytes())) return false;
   // No handler in a trigger may go on: the row is there, and is not logged.
-  if (table->in_use->in_sub_stmt)
-    table->in_use->is_fatal_sub_stmt_error = true;
+  if (table->in_use->in_sub_stmt) table->in_use->is_fatal_sub_stmt_error = true;
   return true;
 }
 
