@@ -44,7 +44,7 @@ class Kept_values {
   size_t drop(uint64_t keep_us, uint64_t now_us, Has_ended has_ended) {
     const std::lock_guard<std::mutex> guard(m_mutex);
     std::erase_if(m_entries, [&](const Entry &entry) {
-      return now_us - entry.used_us >= keep_us &&
+      return now_us >= entry.used_us + keep_us &&
              entry.value.use_count() == 1 &&
              has_ended(entry.session, entry.query);
     });

@@ -106,7 +106,7 @@ Reading Kept_reader::read(uint64_t now_us, uint64_t exact_bytes) {
     m_limit_bytes = limit ? kernel_text::limit(*limit) : std::nullopt;
   }
   if (!m_reclaimable || *m_reclaimable > exact_bytes ||
-      now_us - m_stat_us >= stat_age_us) {
+      now_us >= m_stat_us + stat_age_us) {
     const auto stat = read_all(m_stat, m_stat_text);
     m_reclaimable = stat ? reclaimable(*stat, m_version) : std::nullopt;
     if (!m_reclaimable) return std::nullopt;

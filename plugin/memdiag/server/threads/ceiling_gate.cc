@@ -48,8 +48,8 @@ void wait_at_gate(State *self, THD *thd) {
   if (self->spills.load(std::memory_order_relaxed))
     (void)kept_programs::drop(thd);
   // The giver may be starved of the CPU. Helping needs no mutex of the gate.
-  if (monotonic_us() - self->round_us.load(std::memory_order_relaxed) >=
-      help_after_us) {
+  if (monotonic_us() >=
+      self->round_us.load(std::memory_order_relaxed) + help_after_us) {
     // An event asks again while it runs, and its thread waits for memory then.
     const No_wait step;
     (void)round(self);

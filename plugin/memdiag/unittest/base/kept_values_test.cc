@@ -22,6 +22,8 @@ TEST(KeptValuesTest, ASessionHasOneValue) {
 TEST(KeptValuesTest, AnOldValueOfAnEndedStatementIsDropped) {
   Values values;
   *values.of(1, 10, 1000) = 5;
+  // Another statement has used it since this one looked at the clock.
+  EXPECT_EQ(values.drop(keep_us, 999, ended), 1u);
   EXPECT_EQ(values.drop(keep_us, 1099, ended), 1u);
   EXPECT_EQ(values.drop(keep_us, 1100, ended), 0u);
   EXPECT_EQ(*values.of(1, 11, 1101), 0);
