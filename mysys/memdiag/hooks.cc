@@ -2,9 +2,8 @@
   Every function that patched files of upstream call: upstream/hooks.h,
   upstream/realloc_hooks.h, upstream/scope_hooks.h, upstream/thread_hooks.h,
   upstream/idle_hooks.h, upstream/interval_hooks.h and upstream/message_hooks.h
-  declare them. Each hands
-  its call on to the room that does the work. This file is above all rooms, and
-  nothing calls it by any other name.
+  declare them. Each hands its call on to the room that does the work. This file
+  is above all rooms, and nothing calls it by any other name.
 */
 
 #include <cerrno>

@@ -449,7 +449,7 @@ bool room_for_commit(int64_t bytes) {
   if (!self->in_statement) tell_large(self);
   if (!self->in_statement || bytes <= self->commit_promised_bytes) return true;
   settle(self);
-  // What was promised before counts for this one.
+  // The bytes that are promised already count for this document.
   const bool has_room =
       wait_for_commit(self, bytes - self->commit_promised_bytes);
   if (has_room) {

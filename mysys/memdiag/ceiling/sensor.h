@@ -23,10 +23,10 @@
   - in jemalloc's callback, after malloc() has the block and before it returns.
     There the thread may be within pools::allocate(), and hold a shard or, where
     malloc() serves InnoDB's heaps, a latch. It then only charges, and the next
-  ask of the thread waits. While the attention bit is set, pools::allocate()
-  marks the thread. A thread that entered it before has one event at most, so a
-  thread's first event after the bit was set never waits. One of a megabyte and
-  more always may, unless a pool asked for it.
+    ask of the thread waits. While the attention bit is set, pools::allocate()
+    marks the thread. A thread that entered it before has one event at most, so
+    a thread's first event after the bit was set never waits. One of a megabyte
+    and more always may, unless a pool asked for it.
 
   A thread that serves no statement yet is charged too. It may become one that
   waits: the owner is told when it is large, and may begin its statement then.

@@ -139,7 +139,7 @@ void forget_later(Thread *self);
 void take_value(Thread *self, int64_t grown);
 void forget_value(Thread *self);
 
-/** What the thread took since is not promised any more. */
+/** The promise shrinks by the bytes that the thread took since. */
 void see_commit(Thread *self);
 /** Its transaction takes so much, or as much as was promised if that is more.
  */

@@ -23,7 +23,7 @@ constexpr uint64_t large_document_bytes = 128 << 10;
 
 constexpr uint64_t aligned(uint64_t bytes) { return (bytes + 7) & ~7; }
 
-/** What InnoDB makes of a document (fts_words.h).
+/** InnoDB makes these of a document (fts_words.h).
 @name @{ */
 constexpr uint64_t node_bytes =
     offsetof(ib_rbt_node_t, value) + sizeof(fts_token_t);

@@ -68,7 +68,7 @@ inline uint64_t hash_of_word(const unsigned char *word, size_t length) {
 struct Word_count {
   uint64_t all;
   uint64_t different;
-  /** Of all. */
+  /** All of them together have so many. */
   uint64_t bytes;
 };
 

@@ -53,7 +53,7 @@ uint64_t late_clock_us(clockid_t clock) {
          (late_by_us == nullptr ? 0 : late_by_us->load());
 }
 
-constexpr Owner nobody{};
+constexpr Owner silent{};
 
 TEST(Ceiling_levels, marks_of_a_small_limit_have_the_least_values) {
   const Marks marks = marks_of_limit(512 * mb, 10);
@@ -122,7 +122,7 @@ class Ceiling : public testing::Test {
   }
 
   /** Of a thread whose growth is known. */
-  static Taker *begin_statement(const Owner *owner = &nobody) {
+  static Taker *begin_statement(const Owner *owner = &silent) {
     EXPECT_EQ(0, switch_on(owner));
     let_threads_wait(true);
     on_event(true, 0, 0);
@@ -370,7 +370,7 @@ TEST_F(Ceiling, threads_without_a_statement_are_charged_and_never_wait) {
 }
 
 TEST_F(Ceiling, an_event_keeps_errno) {
-  ASSERT_EQ(0, switch_on(&nobody));
+  ASSERT_EQ(0, switch_on(&silent));
   errno = EDOM;
   on_event(true, 10 * mb, 0);
   on_event(true, 20 * mb, 0);
@@ -554,7 +554,7 @@ TEST_F(Ceiling, room_ends_a_wait) {
 }
 
 TEST_F(Ceiling, what_is_expected_keeps_others_from_beginning) {
-  ASSERT_EQ(0, switch_on(&nobody));
+  ASSERT_EQ(0, switch_on(&silent));
   on_event(true, 0, 0);
   EXPECT_TRUE(account.read(now_us));
   begin(30 * mb);
@@ -673,7 +673,7 @@ TEST_F(Ceiling, a_small_statement_that_grows_large_is_counted_from_its_begin) {
 }
 
 TEST_F(Ceiling, while_memory_is_short_no_statement_begins_as_a_small_one) {
-  ASSERT_EQ(0, switch_on(&nobody));
+  ASSERT_EQ(0, switch_on(&silent));
   EXPECT_TRUE(begin_small());
   let_threads_ask(true);
   EXPECT_FALSE(begin_small());
@@ -1368,7 +1368,7 @@ TEST_F(Ceiling, a_message_that_waited_in_vain_is_not_read) {
 }
 
 TEST_F(Ceiling, a_message_of_a_client_without_an_account_needs_room_for_all) {
-  ASSERT_EQ(0, switch_on(&nobody));
+  ASSERT_EQ(0, switch_on(&silent));
   let_threads_wait(true);
   EXPECT_TRUE(message_comes(4 * mb, true));
   EXPECT_EQ(128 * mb, account.expected_bytes());
@@ -1384,7 +1384,7 @@ TEST_F(Ceiling, a_message_of_a_client_without_an_account_needs_room_for_all) {
 }
 
 TEST_F(Ceiling, the_rest_of_a_message_is_not_read_behind_the_target) {
-  ASSERT_EQ(0, switch_on(&nobody));
+  ASSERT_EQ(0, switch_on(&silent));
   let_threads_wait(true);
   EXPECT_GE(clock_of([] {
               on_event(true, 1 * mb, 0);
@@ -1992,7 +1992,7 @@ TEST_F(Ceiling, threads_ask_as_soon_as_one_sees_that_memory_is_short) {
 }
 
 TEST_F(Ceiling, a_new_connection_waits_a_second_at_most) {
-  ASSERT_EQ(0, switch_on(&nobody));
+  ASSERT_EQ(0, switch_on(&silent));
   before_connection();
   make_red();
   let_threads_ask(true);
@@ -2003,7 +2003,7 @@ TEST_F(Ceiling, a_new_connection_waits_a_second_at_most) {
 }
 
 TEST_F(Ceiling, attention_is_set_only_while_threads_ask) {
-  ASSERT_EQ(0, switch_on(&nobody));
+  ASSERT_EQ(0, switch_on(&silent));
   EXPECT_FALSE(is_set(pools::attention(), pools::Attention::ceiling));
   let_threads_ask(true);
   EXPECT_TRUE(is_set(pools::attention(), pools::Attention::ceiling));
@@ -2013,7 +2013,7 @@ TEST_F(Ceiling, attention_is_set_only_while_threads_ask) {
 
 TEST_F(Ceiling, malloc_calls_the_sensor_before_a_block_is_written) {
   if (!mallctl::serves_malloc()) GTEST_SKIP() << "a sanitizer serves malloc()";
-  ASSERT_EQ(0, switch_on(&nobody));
+  ASSERT_EQ(0, switch_on(&silent));
   const int64_t before = account.charged_bytes();
   void *const block = placed::general_allocate(32 * mb, false);
   const int64_t after = account.charged_bytes();

@@ -140,7 +140,7 @@ TEST_F(Kept, a_limit_is_read_with_each_use) {
   EXPECT_FALSE(reader.limit_bytes());
 }
 
-/** Of a new thread that runs it. */
+/** A new thread runs `body`. @return the bytes of its stack that it touched */
 size_t stack_bytes(void *(*body)(void *), void *argument) {
   constexpr unsigned char untouched = 0xA5;
   constexpr size_t page = 4096;
