@@ -7,7 +7,7 @@
 
 #include "mysys/memdiag/upstream/scope_hooks.h"
 #include "sql/memdiag/net.h"
-#include "sql/memdiag/own_tables.h"
+#include "sql/memdiag/own_names.h"
 #include "sql/memdiag/parsed_text.h"
 
 #endif  // MEMDIAG_SQL_PARSE_H
