@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def build(preset: str) -> None:
-    say("== building the server (most of an hour the first time, seconds when nothing has changed)")
+    say("== building the server (half an hour the first time, seconds when nothing has changed)")
     for command in (["cmake", "--preset", preset], ["cmake", "--build", "--preset", preset, "--target", "server"]):
         run_step(command)
 

@@ -197,7 +197,7 @@ STEPS = [
     Step("style", "shellcheck, ruff and clang-format, seconds", check_style, beside=True, needs_build=False),
     Step(
         "build",
-        "configure and build; most of an hour where the compiler cache is empty",
+        "configure and build; half an hour where the compiler cache is empty",
         build,
         ("product", "stock", "linked"),
     ),
