@@ -80,6 +80,7 @@ PIECES = (
         ("bench/ceiling_scenarios.py",),
         True,
     ),
+    Piece("states", "Is each state of the machine found, and not when it has ended?", ("tools/host_states.py",)),
     Piece("version_2", "Are limits of control groups of version 2 read and kept?", ("proof/version_2.py",)),
     Piece("fuzz", "Does no input end a parser within an hour and a half?", ("tools/fuzz.py", "--seconds", "5400")),
     Piece("coverage", "What do the tests execute?", ("tools/coverage.py",)),
