@@ -10,7 +10,9 @@
 #ifndef MEMDIAG_ERROR_TEXT_H
 #define MEMDIAG_ERROR_TEXT_H
 
+#include <cstdarg>
 #include <cstddef>
+#include <cstdio>
 #include <memory>
 #include <new>
 
@@ -47,6 +49,16 @@ class Error_text {
 
   std::unique_ptr<char[]> m_text;
 };
+
+/** Upstream passes the sizeof of the array, which here is not the text's. */
+template <size_t size>
+[[gnu::format(printf, 3, 4)]] void snprintf(Error_text<size> &text, size_t,
+                                            const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, size, format, arguments);
+  va_end(arguments);
+}
 
 }  // namespace memdiag
 

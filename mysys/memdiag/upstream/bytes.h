@@ -21,6 +21,8 @@
 
 #include "mysys/memdiag/upstream/hooks.h"
 #include "mysys/memdiag/upstream/places.h"
+// patches/diets/0062 needs it in rpl_rli.h, which has the events of this file.
+#include "mysys/memdiag/upstream/relay_log_name.h"
 
 namespace memdiag {
 

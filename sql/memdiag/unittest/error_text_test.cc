@@ -18,10 +18,16 @@ TEST(ErrorText, TakesNoMemoryUntilItIsWritten) {
 
 TEST(ErrorText, IsWrittenAndReadAsAnArray) {
   memdiag::Error_text<16> text;
-  snprintf(text, 16, "%d is wrong", 7);
+  snprintf(text, sizeof(text), "%d is wrong", 7);
   EXPECT_STREQ("7 is wrong", text);
   *text = '\0';
   EXPECT_EQ(0u, strlen(text));
+}
+
+TEST(ErrorText, TakesAsMuchOfATextAsTheArray) {
+  memdiag::Error_text<16> text;
+  snprintf(text, sizeof(text), "%s", "Incorrect arguments");
+  EXPECT_STREQ("Incorrect argum", text);
 }
 
 TEST(ErrorText, IsEmptyIfItWasNeverWritten) {
