@@ -6,15 +6,6 @@
 namespace memdiag {
 namespace {
 
-/** First block of a tree's heap: the tree, its two sentinels and a few nodes.
-Small, because a wildcard query makes a tree for each word it finds. */
-constexpr size_t tree_heap_start = 384;
-
-ib_rbt_t *create_tree(size_t sizeof_value) {
-  return rbt_in(mem_heap_create(tree_heap_start, UT_LOCATION_HERE),
-                sizeof_value);
-}
-
 /** The allocator of one vector: `elements` holds its elements, nothing else,
 and `heap` its head. */
 struct Vector_allocator {
@@ -43,14 +34,16 @@ void *resize_vector(ib_alloc_t *allocator, void *elements, ulint old_size,
 }  // namespace
 
 ib_rbt_t *rbt_in_heap(size_t sizeof_value, ib_rbt_compare compare) {
-  ib_rbt_t *tree = create_tree(sizeof_value);
+  ib_rbt_t *tree =
+      rbt_in(mem_heap_create(tree_heap_start, UT_LOCATION_HERE), sizeof_value);
   tree->compare = compare;
   return tree;
 }
 
 ib_rbt_t *rbt_in_heap_arg_cmp(size_t sizeof_value, ib_rbt_arg_compare compare,
                               void *cmp_arg) {
-  ib_rbt_t *tree = create_tree(sizeof_value);
+  ib_rbt_t *tree =
+      rbt_in(mem_heap_create(tree_heap_start, UT_LOCATION_HERE), sizeof_value);
   tree->compare_with_arg = compare;
   tree->cmp_arg = cmp_arg;
   return tree;

@@ -17,6 +17,10 @@
 
 namespace memdiag {
 
+/** First block of a tree's heap: the tree, its two sentinels and a few nodes.
+Small, because a wildcard query makes a tree for each word it finds. */
+constexpr size_t tree_heap_start = 384;
+
 /** Create a tree in a heap, which belongs to it from then on. The caller sets
 how it compares. */
 inline ib_rbt_t *rbt_in(mem_heap_t *heap, size_t sizeof_value) {
