@@ -20,9 +20,11 @@
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/ceiling/loose_blocks.h"
 #include "mysys/memdiag/ceiling/taken.h"
+#include "mysys/memdiag/ceiling/waiting.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/attention.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/unittest/giver.h"
 
 namespace memdiag::ceiling {
 namespace {
@@ -108,6 +110,8 @@ class Ceiling : public testing::Test {
     account.set_reader(read_kernel);
     tokens.set_all(16 * mb);
     EXPECT_TRUE(account.read(now_us));
+    // What texts took before, as when the server starts.
+    for (int i = 0; i < 64; ++i) note_text(mb, 8 * mb);
   }
   ~Ceiling() override {
     begin(0);
@@ -172,6 +176,7 @@ TEST_F(Ceiling, what_is_left_is_less_what_was_charged_and_promised) {
 TEST_F(Ceiling, a_reading_that_runs_is_over_before_the_level_is_unknown) {
   static constinit std::atomic<bool> reads{false};
   static constinit std::atomic<bool> may_end{false};
+  reads = may_end = false;
   account.set_reader([](int64_t *bytes) {
     reads = true;
     while (!may_end) std::this_thread::yield();
@@ -410,34 +415,14 @@ TEST_F(Ceiling, pools_of_innodb_never_wait) {
   EXPECT_EQ(waits, counters.waits);
 }
 
-/** A giver that ends rounds until it is destroyed, none before another thread
-has looked at the clock: on a busy machine it would be hours ahead. */
-class Giver {
+class Giver : public memdiag_test::Giver {
  public:
-  /** @param us  of the test's clock for each round */
   Giver(uint64_t us, bool makes_room)
-      : m_thread([this, us, makes_room] {
-          while (!m_stop) {
-            if (makes_room && account.level() == Level::red) {
-              kernel_bytes = 500 * mb;
-              (void)account.read(now_us);
-            }
-            now_us += us;
-            const uint64_t reads = clock_reads;
-            rounds.end_one();
-            while (!m_stop && clock_reads == reads) std::this_thread::yield();
-          }
+      : memdiag_test::Giver(&now_us, &clock_reads, us, [makes_room] {
+          if (!makes_room || account.level() != Level::red) return;
+          kernel_bytes = 500 * mb;
+          (void)account.read(now_us);
         }) {}
-  ~Giver() {
-    m_stop = true;
-    m_thread.join();
-  }
-  Giver(const Giver &) = delete;
-  Giver &operator=(const Giver &) = delete;
-
- private:
-  std::atomic<bool> m_stop{false};
-  std::thread m_thread;
 };
 
 TEST_F(Ceiling, a_statement_waits_in_an_ask_and_goes_on) {

@@ -16,6 +16,7 @@
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/ceiling/waiting.h"
+#include "mysys/memdiag/unittest/giver.h"
 
 namespace memdiag::ceiling {
 namespace {
@@ -25,12 +26,14 @@ constexpr size_t size = 16 * mb;
 
 std::atomic<int64_t> kernel_bytes{0};
 std::atomic<uint64_t> now_us{1'000'000};
+std::atomic<uint64_t> looks{0};
 std::atomic<Replica_block> kind{Replica_block::other};
 std::atomic<bool> killed{false};
 /** Called once, behind a look at the clock. */
 std::atomic<void (*)()> behind_look{nullptr};
 
 uint64_t test_clock_us(clockid_t) {
+  ++looks;
   const uint64_t now = now_us += 1000;
   if (const auto call = behind_look.exchange(nullptr); call != nullptr) call();
   return now;
@@ -40,27 +43,10 @@ constexpr Owner owner{
     .replica_block = [](pools::Account) { return kind.load(); },
     .is_killed = [] { return killed.load(); }};
 
-/** Ends rounds without making room. Each takes 100 ms of the test's clock. */
-class Giver {
+/** Makes no room. */
+class Giver : public memdiag_test::Giver {
  public:
-  Giver()
-      : m_thread([this] {
-          while (!m_stop) {
-            now_us += 100'000;
-            rounds.end_one();
-            std::this_thread::yield();
-          }
-        }) {}
-  ~Giver() {
-    m_stop = true;
-    m_thread.join();
-  }
-  Giver(const Giver &) = delete;
-  Giver &operator=(const Giver &) = delete;
-
- private:
-  std::atomic<bool> m_stop{false};
-  std::thread m_thread;
+  Giver() : memdiag_test::Giver(&now_us, &looks, 100'000, [] {}) {}
 };
 
 class Loose : public testing::Test {
