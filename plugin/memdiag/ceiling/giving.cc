@@ -143,12 +143,12 @@ bool Choice::may_be_chosen(const Candidate &candidate) const {
       m_all_kept && candidate.keeps ? least_ending_bytes : worth_ending_bytes;
   return candidate.may_end && !candidate.ends &&
          candidate.grown_bytes >= least &&
-         (m_only_in_malloc || !candidate.in_malloc);
+         (m_all_end_late || !candidate.ends_late);
 }
 
 void Choice::see_first(const Candidate &candidate) {
   if (!may_be_chosen(candidate)) return;
-  if (!candidate.in_malloc && std::exchange(m_only_in_malloc, false))
+  if (!candidate.ends_late && std::exchange(m_all_end_late, false))
     m_most_bytes = 0;
   m_most_bytes = std::max(m_most_bytes, candidate.grown_bytes);
 }

@@ -141,8 +141,9 @@ struct Candidate {
   bool ends;
   /** Its session may keep what it takes. */
   bool keeps{false};
-  /** It waits in malloc(): its end brings nothing before it has the block. */
-  bool in_malloc{false};
+  /** It waits in malloc(), and its end brings nothing before it has the block;
+  or it commits, and ends by itself. */
+  bool ends_late{false};
 };
 
 /** Statements that grew less free nothing worth an error. */
@@ -154,7 +155,7 @@ constexpr int64_t least_ending_bytes = 64 << 10;
 /** Finds the statement that ends: the one that grew most. Of those that grew
 half as much or more, the last that began ends instead. Otherwise of many equal
 statements the one that is nearest to its end would always be the victim, and
-none would ever have an answer. One that waits in malloc() ends only if there is
+none would ever have an answer. One that ends late is told so only if there is
 no other. See every candidate twice, in the same order. */
 class Choice {
  public:
@@ -168,9 +169,9 @@ class Choice {
   bool may_be_chosen(const Candidate &candidate) const;
 
   const bool m_all_kept;
-  /** Of those that do not wait in malloc(), if there is one. */
+  /** Of those that do not end late, if there is one. */
   int64_t m_most_bytes{0};
-  bool m_only_in_malloc{true};
+  bool m_all_end_late{true};
   uint64_t m_last{0};
 };
 

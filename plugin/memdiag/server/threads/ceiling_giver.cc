@@ -17,6 +17,7 @@
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/ledger/process_memory.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
+#include "plugin/memdiag/server/threads/exempt.h"
 #include "plugin/memdiag/server/threads/kept_programs.h"
 #include "scope_guard.h"
 #include "sql/mysqld.h"
@@ -217,6 +218,14 @@ bool may_end(const Running &statement) {
                                         !statement.changed_for_good.load()));
 }
 
+/** To tell it to end would have no effect. The caller is as above. The answer
+may be a moment old: EXPLAIN FOR CONNECTION may have the lock of the plan for
+long, while its client does not read. */
+bool commits(const Running &statement) {
+  return !statement.of_event && statement.passed_gate.load() &&
+         exempt::commits(statement.thd);
+}
+
 /** The caller is as above. An event ends itself; see Running::thd.
 Upstream takes a KILL back behind the statement's commit. One that comes later,
 and is seen before the statement is left, would end its packet there: the next
@@ -247,7 +256,7 @@ bool end_one(State *self, bool all_kept) {
                      may_end(*each),
                      each->taker->told_to_end.load() || is_killed(*each),
                      each->may_keep,
-                     each->taker->waits_in_malloc.load()};
+                     each->taker->waits_in_malloc.load() || commits(*each)};
   };
   Choice choice(all_kept);
   Running *most = nullptr;

@@ -44,7 +44,8 @@ bool may_end(enum_sql_command command);
 
 /** The statement commits its changes. Within malloc(), the answer is right as
 well.
-@param thd  of the calling thread */
+@param thd  of the calling thread; or of one that does not end meanwhile, and
+            then the answer may be old */
 bool commits(const THD *thd);
 
 /** The binary log may have the statement as a text. If KILL ends it after it

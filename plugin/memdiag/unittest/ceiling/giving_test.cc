@@ -276,12 +276,12 @@ TEST(Victim, may_be_small_where_sessions_keep_what_is_missing) {
   EXPECT_EQ(0, choose(small, true));
 }
 
-TEST(Victim, waits_in_malloc_only_if_there_is_no_other) {
-  const Candidate in_malloc{90 * mb, 9, true, false, false, true};
-  EXPECT_EQ(1, choose({in_malloc, {2 * mb, 1, true, false}, in_malloc}));
-  EXPECT_EQ(0, choose({{2 * mb, 1, true, false}, in_malloc}));
-  EXPECT_EQ(1, choose({{worth_ending_bytes - 1, 1, true, false}, in_malloc}));
-  EXPECT_EQ(1, choose({{2 * mb, 1, true, true}, in_malloc}));
+TEST(Victim, ends_late_only_if_there_is_no_other) {
+  const Candidate late{90 * mb, 9, true, false, false, true};
+  EXPECT_EQ(1, choose({late, {2 * mb, 1, true, false}, late}));
+  EXPECT_EQ(0, choose({{2 * mb, 1, true, false}, late}));
+  EXPECT_EQ(1, choose({{worth_ending_bytes - 1, 1, true, false}, late}));
+  EXPECT_EQ(1, choose({{2 * mb, 1, true, true}, late}));
   EXPECT_EQ(-1, choose({{0, 1, false, false, false, true}}));
 }
 
