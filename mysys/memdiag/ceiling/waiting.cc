@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/going_on.h"
 #include "mysys/memdiag/ceiling/loose_blocks.h"
 #include "mysys/memdiag/ceiling/owner.h"
 
@@ -17,9 +18,7 @@ constexpr uint64_t longest_packet_us = 50'000'000;
 /** After so long, a packet needs only the reserve. Where idle sessions keep
 what is missing, plenty may never be left. */
 constexpr uint64_t patient_packet_us = 5'000'000;
-/** Threads whose wait is over go on one by one: together they would take at
-once what they waited for. */
-constexpr uint64_t goes_on_pause_us = 250'000;
+constinit Going_on going_on;
 
 /** The bytes that a statement takes for each byte of a large text, in
 sixteenths. A statement that takes more raises the figure at once. One that
@@ -31,16 +30,6 @@ constexpr int64_t most_per_text = 64 * 16;
 its own. An empty object of protobuf's has two to four bytes in the message, and
 64 to 80 in memory. */
 constexpr int64_t taken_per_stranger = 32;
-
-/** A wait that was as long as it may be is over. @return false: not yet */
-bool may_go_on(uint64_t now_us) {
-  static constinit std::atomic<uint64_t> last_us{0};
-  uint64_t last = last_us.load(std::memory_order_relaxed);
-  // The last one may have gone on after the caller's look at the clock.
-  return now_us >= last + goes_on_pause_us &&
-         last_us.compare_exchange_strong(last, now_us,
-                                         std::memory_order_relaxed);
-}
 
 /** The thread whose statement goes on to its end. A statement that waits within
 malloc() cannot be refused a block, and keeps what others wait for: if each of
@@ -124,7 +113,7 @@ bool may_pass(Thread *self, int64_t bytes, bool waited_long, uint64_t began_us,
     return true;
   return waited_long &&
          (bytes <= small_bytes || now_us - began_us >= longest_large_ask_us) &&
-         may_go_on(now_us);
+         going_on.may_go_on(began_us, now_us);
 }
 
 void note_wait(uint64_t waited_us, bool went_on, int64_t left_before) {
@@ -146,10 +135,11 @@ uint64_t longest_lane_us(bool nobody_waits) {
 }
 
 /** Each of a crowd that goes on takes a block. */
-bool may_leave_lane_queue(uint64_t waited_us, uint64_t longest_us,
+bool may_leave_lane_queue(uint64_t began_us, uint64_t longest_us,
                           uint64_t now_us) {
+  const uint64_t waited_us = now_us - began_us;
   return waited_us >= 2 * longest_us ||
-         (waited_us >= longest_us && may_go_on(now_us));
+         (waited_us >= longest_us && going_on.may_go_on(began_us, now_us));
 }
 
 int64_t expected_of_text(int64_t bytes) {
@@ -303,8 +293,7 @@ void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
     const bool still = nobody_waits && (self->taker.told_to_end.load() ||
                                         ask_owner(&Owner::nobody_waits, false));
     const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
-    if (may_leave_lane_queue(now_us - began_us, longest_lane_us(still), now_us))
-      break;
+    if (may_leave_lane_queue(began_us, longest_lane_us(still), now_us)) break;
     tell_large(self);
     waits(self, 0, true);
     wait_for_round(rounds.ended(), bytes);
@@ -369,7 +358,7 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
     waited_us = now_us - began_us;
     self->text_in_vain =
         waited_us >= ask_owner(&Owner::longest_wait_us, longest_packet_us) &&
-        (bytes <= small_bytes || may_go_on(now_us));
+        (bytes <= small_bytes || going_on.may_go_on(began_us, now_us));
     if (self->text_in_vain) break;
     wait_for_round(rounds.ended(), bytes);
   }
@@ -410,7 +399,7 @@ bool wait_for_part(Thread *self) {
     if (now_us - began_us >= longest_ask_us >>
         std::min(self->went_on, most_halvings)) {
       may = account.left_bytes() >= 0;
-      went_on = may && may_go_on(now_us);
+      went_on = may && going_on.may_go_on(began_us, now_us);
       if (!may || went_on) break;
     }
     tell_owner(&Owner::call_giver);

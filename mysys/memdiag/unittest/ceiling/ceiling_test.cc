@@ -16,8 +16,10 @@
 #include <cstdint>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/going_on.h"
 #include "mysys/memdiag/ceiling/loose_blocks.h"
 #include "mysys/memdiag/ceiling/taken.h"
 #include "mysys/memdiag/ceiling/waiting.h"
@@ -855,6 +857,46 @@ TEST_F(Ceiling, one_commit_after_the_other_has_the_room) {
   end();
   other.join();
   EXPECT_TRUE(passed);
+}
+
+/** Each of them would wait for ever by chance. */
+TEST(Ceiling_going_on, the_one_that_has_waited_for_longest_is_first) {
+  constexpr uint64_t pause_us = Going_on::pause_us;
+  Going_on going_on;
+  uint64_t now_us = 100 * pause_us;
+  std::vector<uint64_t> began_us;
+  for (uint64_t i = 0; i < 10; ++i) began_us.push_back(now_us + i);
+  EXPECT_TRUE(going_on.may_go_on(now_us, now_us));
+  std::mt19937 numbers(1);
+  for (int i = 0; i < 1000; ++i) {
+    const uint64_t before_us = now_us;
+    size_t gone = began_us.size();
+    while (gone == began_us.size()) {
+      now_us += pause_us / 5;
+      // They look in any order.
+      const size_t begin = numbers() % began_us.size();
+      for (size_t j = 0; j < began_us.size() && gone == began_us.size(); ++j) {
+        const size_t k = (begin + j) % began_us.size();
+        if (going_on.may_go_on(began_us[k], now_us)) gone = k;
+      }
+    }
+    EXPECT_EQ(0u, gone);
+    EXPECT_EQ(pause_us, now_us - before_us);
+    // It waits again.
+    began_us.erase(began_us.begin());
+    began_us.push_back(now_us);
+  }
+}
+
+TEST(Ceiling_going_on, one_that_asks_no_more_delays_the_next_by_a_pause) {
+  constexpr uint64_t pause_us = Going_on::pause_us;
+  Going_on going_on;
+  const uint64_t now_us = 100 * pause_us;
+  EXPECT_TRUE(going_on.may_go_on(3, now_us));
+  EXPECT_FALSE(going_on.may_go_on(1, now_us + 1));
+  EXPECT_FALSE(going_on.may_go_on(2, now_us + 2 * pause_us - 1));
+  EXPECT_FALSE(going_on.may_go_on(2, now_us - 1)) << "a look before";
+  EXPECT_TRUE(going_on.may_go_on(2, now_us + 2 * pause_us));
 }
 
 TEST_F(Ceiling, the_packet_behind_a_statement_that_ended_is_not_refused) {
