@@ -98,6 +98,14 @@ void add_small_blocks(Thread *self, int64_t since_base, int64_t grown,
     wait_for_lane(self, self->malloc_bytes, grown);
 }
 
+/** Its session has dropped the parts of the parameter: the next one is new. */
+void see_drops(Thread *self) {
+  if (ask_owner(&Owner::drops_of_values, uint64_t{0}) == self->drops_of_values)
+    return;
+  self->sends_value = self->value_in_vain = false;
+  self->text_waited_us = 0;
+}
+
 /** Is left by all ways, so that a thread is never taken for busy for ever. */
 class Busy {
  public:
@@ -280,13 +288,15 @@ bool on_ask(Pool pool, size_t size, pools::Account account_of_block) {
       pools::may_be_refused[account_of_block].load(std::memory_order_relaxed);
   const bool keeps = pool == Pool::session && users_look &&
                      ask_owner(&Owner::keeps_value, false);
+  if (self->sends_value && !self->in_statement) see_drops(self);
   if (!self->in_statement && !keeps && waits_for(pool)) {
     if (ask_owner(&Owner::text_comes, true))
       wait_as_beginner(self, bytes);
     else
       tell_large(self);
   }
-  self->sends_value |= keeps && !self->in_statement;
+  if (keeps && !self->in_statement && !std::exchange(self->sends_value, true))
+    self->drops_of_values = ask_owner(&Owner::drops_of_values, uint64_t{0});
   const auto is_refused = [&] {
     // It has waited, and the packet is read.
     if (self->text_in_vain && bytes <= small_bytes) return false;

@@ -80,6 +80,8 @@ struct Thread {
   /** The packets since the last statement are parts of a parameter
   (COM_STMT_SEND_LONG_DATA). What they waited counts for all of them. */
   bool sends_value{false};
+  /** Owner::drops_of_values of the first part. */
+  uint64_t drops_of_values{0};
   /** A part of a value was refused after its wait. */
   bool value_in_vain{false};
   /** Promised for what follows the parsing, until the statement has grown to

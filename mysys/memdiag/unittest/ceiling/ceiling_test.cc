@@ -1183,6 +1183,40 @@ TEST_F(Ceiling, a_value_that_comes_in_parts_is_refused_after_one_wait) {
   begin(0);
 }
 
+/** COM_STMT_RESET and COM_STMT_CLOSE run no statement. */
+TEST_F(Ceiling, the_parts_of_a_value_that_was_dropped_do_not_count) {
+  static uint64_t drops;
+  static bool part;
+  part = true;
+  static constexpr Owner owner{
+      .text_comes = [] { return true; },
+      .longest_wait_us = [] { return uint64_t{300'000}; },
+      .keeps_value = [] { return part; },
+      .drops_of_values = [] { return drops; }};
+  begin_statement(&owner);
+  end();
+  let_threads_ask(true);
+  kernel_bytes = 1001 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  const Giver giver(longest_ask_us, false);
+  EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings));
+  end();
+  ++drops;
+  uint64_t waits = counters.waits;
+  EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings));
+  EXPECT_EQ(waits + 1, counters.waits);
+  end();
+  part = false;
+  EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
+  end();
+  EXPECT_GE(waited_for_text_us(), 300'000u);
+  ++drops;
+  const uint64_t before_us = now_us;
+  EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
+  EXPECT_LT(before_us, now_us);
+  begin(0);
+}
+
 TEST_F(Ceiling, packets_of_one_value_wait_together_as_long_as_one) {
   static bool part;
   static constexpr Owner owner{
@@ -1895,6 +1929,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
       .longest_wait_us = [] { return uint64_t{1000}; },
       .is_killed = [] { return one_of(8) == 0; },
       .keeps_value = [] { return one_of(4) == 0; },
+      .drops_of_values = [] { return uint64_t{one_of(2)}; },
       .is_executing = maybe,
       .ends_at_once = maybe,
       .ends_transaction = [] { return one_of(8) == 0; },

@@ -216,6 +216,13 @@ bool keeps_value() {
            thd->lex->sql_command == SQLCOM_SET_OPTION));
 }
 
+uint64_t drops_of_values() {
+  const THD *const thd = current_thd;
+  return thd == nullptr
+             ? 0
+             : thd->status_var.com_stmt_reset + thd->status_var.com_stmt_close;
+}
+
 bool is_before_parser() {
   const THD *const thd = current_thd;
   const Own &mine = own();

@@ -231,6 +231,7 @@ bool has_account();
 bool nobody_waits();
 bool is_killed();
 bool keeps_value();
+uint64_t drops_of_values();
 bool is_executing();
 bool is_before_parser();
 bool ends_at_once();
