@@ -118,6 +118,9 @@ struct Owner {
   without the memory for a value, it would go on with a wrong one. Called from
   malloc(). */
   bool (*ends_transaction)(){nullptr};
+  /** The calling thread holds a lock of the server's that others need at any
+  time. It waits when it has left that. Called from malloc(). */
+  bool (*holds_lock)(){nullptr};
   /** The calling thread's statement has ended, and its transaction has not.
   Called where it may lock and allocate. */
   bool (*transaction_goes_on)(){nullptr};

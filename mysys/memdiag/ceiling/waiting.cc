@@ -78,6 +78,16 @@ bool is_to_end(const Thread *self) {
          ask_owner(&Owner::is_killed, false);
 }
 
+/** @return true: a wait would stop others. But a block that is larger than the
+reserve waits even so: to go on could end the server */
+bool must_go_on(Thread *self, int64_t bytes) {
+  if (ask_owner(&Owner::ends_transaction, false)) return true;
+  const bool later = bytes <= account.marks().reserve_bytes &&
+                     ask_owner(&Owner::holds_lock, false);
+  self->owes |= later;
+  return later;
+}
+
 /** The thread sleeps until another round has ended, or for a moment. Others do
 not wait meanwhile for what it has not taken yet.
 @param bytes  are promised */
@@ -214,7 +224,7 @@ bool ends_at_once(const Thread *self) {
 }
 
 bool wait(Thread *self, int64_t bytes, May may) {
-  if (ask_owner(&Owner::ends_transaction, false)) return true;
+  if (must_go_on(self, bytes)) return true;
   if (may.refusal != Refusal::after_the_wait &&
       in_lane.load(std::memory_order_relaxed) == self && take_lane(self))
     return true;
@@ -284,7 +294,7 @@ void wait_to_read(Thread *self) {
 }
 
 void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
-  if (ask_owner(&Owner::ends_transaction, false)) return;
+  if (must_go_on(self, bytes)) return;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   const bool nobody_waits = ask_owner(&Owner::nobody_waits, false);
   while (needs_lane(block_bytes) && !take_lane(self) && !waits_are_over(self)) {

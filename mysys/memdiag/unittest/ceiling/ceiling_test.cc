@@ -899,6 +899,30 @@ TEST(Ceiling_going_on, one_that_asks_no_more_delays_the_next_by_a_pause) {
   EXPECT_TRUE(going_on.may_go_on(2, now_us + 2 * pause_us));
 }
 
+/** A new session needs LOCK_global_system_variables, and each that ends needs
+LOCK_thd_remove. */
+TEST_F(Ceiling, a_thread_that_holds_a_lock_of_the_server_waits_behind_it) {
+  static bool holds;
+  holds = true;
+  static constexpr Owner owner{.holds_lock = [] { return holds; }};
+  begin_statement(&owner);
+  let_threads_ask(true);
+  make_red();
+  const uint64_t waits = counters.waits;
+  const Giver giver(longest_ask_us, false);
+  on_event(true, mb, 0);
+  on_event(true, 2 * mb, 0);
+  EXPECT_TRUE(on_ask(Pool::statement, mb));
+  on_event(true, 8 * mb, 0);
+  EXPECT_EQ(waits, counters.waits);
+  holds = false;
+  EXPECT_TRUE(on_ask(Pool::statement, 100));
+  EXPECT_EQ(waits + 1, counters.waits);
+  holds = true;
+  EXPECT_TRUE(on_ask(Pool::statement, 32 * mb)) << "could end the server";
+  EXPECT_EQ(waits + 2, counters.waits);
+}
+
 TEST_F(Ceiling, the_packet_behind_a_statement_that_ended_is_not_refused) {
   static unsigned errors;
   errors = 0;
@@ -1933,6 +1957,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
       .is_executing = maybe,
       .ends_at_once = maybe,
       .ends_transaction = [] { return one_of(8) == 0; },
+      .holds_lock = [] { return one_of(8) == 0; },
       .transaction_goes_on = [] { return one_of(4) == 0; },
       .gives_up = maybe};
   EXPECT_EQ(0, switch_on(&owner));

@@ -14,6 +14,7 @@
 #include "plugin/memdiag/server/threads/ceiling_statement.h"
 #include "plugin/memdiag/server/threads/exempt.h"
 #include "plugin/memdiag/server/threads/kept_programs.h"
+#include "plugin/memdiag/server/threads/server_locks.h"
 #include "sql/current_thd.h"
 #include "sql/protocol_classic.h"
 #include "sql/rpl_rli.h"
@@ -247,6 +248,11 @@ bool ends_at_once() {
 bool ends_transaction() {
   const THD *const thd = current_thd;
   return thd != nullptr && (exempt::commits(thd) || innodb::rolls_back(thd));
+}
+
+bool holds_lock() {
+  const THD *const thd = current_thd;
+  return thd != nullptr && server_locks::holds_one(*thd);
 }
 
 bool transaction_goes_on() {

@@ -236,6 +236,7 @@ bool is_executing();
 bool is_before_parser();
 bool ends_at_once();
 bool ends_transaction();
+bool holds_lock();
 bool transaction_goes_on();
 bool breaks_off();
 bool gives_up();

@@ -1,0 +1,62 @@
+#include "plugin/memdiag/server/threads/server_locks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "sql/mdl.h"
+#include "sql/mysqld.h"
+#include "sql/mysqld_thd_manager.h"
+#include "sql/sql_base.h"
+#include "sql/sql_class.h"
+#include "sql/sql_plugin.h"
+
+namespace memdiag::server_locks {
+namespace {
+
+/** glibc writes into each mutex which thread has locked it. */
+bool is_of([[maybe_unused]] const mysql_mutex_t &mutex,
+           [[maybe_unused]] pid_t thread) {
+#ifdef SAFE_MUTEX
+  const native_mutex_t &native = mutex.m_mutex.m_u.m_safe_ptr->mutex;
+#else
+  const native_mutex_t &native = mutex.m_mutex.m_u.m_native;
+#endif
+#ifdef __GLIBC__
+  return __atomic_load_n(&native.__data.__owner, __ATOMIC_RELAXED) == thread;
+#else
+  return false;
+#endif
+}
+
+using Mutexes = mysql_mutex_t[Global_THD_manager::NUM_PARTITIONS];
+
+/** Names a private member, which is allowed where a template is instantiated
+explicitly. */
+struct Removals {
+  using Member = Mutexes Global_THD_manager::*;
+  friend Member member_of(Removals);
+};
+template <typename Of, typename Of::Member member>
+struct Names {
+  friend typename Of::Member member_of(Of) { return member; }
+};
+template struct Names<Removals, &Global_THD_manager::LOCK_thd_remove>;
+
+}  // namespace
+
+bool holds_one(const THD &thd) {
+  const Mutexes &removals =
+      Global_THD_manager::get_instance()->*member_of(Removals{});
+  const auto is_mine = [self = gettid()](const mysql_mutex_t &mutex) {
+    return is_of(mutex, self);
+  };
+  return thd.mdl_context.has_locks(MDL_key::ACL_CACHE) ||
+         is_mine(LOCK_global_system_variables) || is_mine(LOCK_status) ||
+         is_mine(LOCK_plugin) || is_mine(LOCK_open) ||
+         is_mine(thd.LOCK_thd_data) || is_mine(thd.LOCK_thd_query) ||
+         std::any_of(std::begin(removals), std::end(removals), is_mine);
+}
+
+}  // namespace memdiag::server_locks

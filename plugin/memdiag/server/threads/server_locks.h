@@ -1,0 +1,24 @@
+/*
+  Locks of the server that other sessions need at any time: to connect, to end,
+  to read a variable, or to be granted something. A thread that holds one must
+  not wait for memory.
+
+  Threads: about the calling one. Locks: none. Works within malloc(): it
+  allocates nothing.
+*/
+
+#ifndef MEMDIAG_SERVER_LOCKS_H
+#define MEMDIAG_SERVER_LOCKS_H
+
+class THD;
+
+namespace memdiag::server_locks {
+
+/** The calling thread holds one of them. Where the owner of a mutex cannot be
+read (another C library than glibc), those that are mutexes are not seen.
+@param thd  of the calling thread */
+bool holds_one(const THD &thd);
+
+}  // namespace memdiag::server_locks
+
+#endif  // MEMDIAG_SERVER_LOCKS_H
