@@ -135,6 +135,7 @@ void memdiag_group_replication_free(void *block) {
 
 int memdiag_client_is_idle() {
   const int error = errno;
+  memdiag::ceiling::client_sleeps();
   const int calls = ask_owner(&memdiag::ceiling::Owner::client_is_idle, -1);
   memdiag::pools::suspend_cache();
   regions::give_back_unused_stack();
@@ -144,6 +145,7 @@ int memdiag_client_is_idle() {
 
 void memdiag_client_is_back() {
   const int error = errno;
+  memdiag::ceiling::client_is_back();
   memdiag::pools::resume_cache();
   errno = error;
 }

@@ -471,6 +471,16 @@ bool room_for_commit(int64_t bytes) {
   return has_room;
 }
 
+void client_sleeps() {
+  if (thread.commit_bytes == 0) return;
+  leave_turn(&thread);
+  lapse_commit(&thread);
+}
+
+void client_is_back() {
+  if (thread.commit_lapsed_bytes != 0) renew_commit(&thread);
+}
+
 uint64_t waited_for_text_us() { return thread.text_waited_us; }
 
 int64_t end() {

@@ -91,6 +91,10 @@ commits. The statement waits for that, where it may. The bytes are promised
 until the transaction has ended, as far as the thread has not taken them.
 @return false: it must end, and the error is raised */
 bool room_for_commit(int64_t bytes);
+/** The calling thread waits for its client, and has for some seconds. */
+void client_sleeps();
+/** That wait is over. */
+void client_is_back();
 /** How long the calling thread waited before it read the large packet of its
 statement. */
 uint64_t waited_for_text_us();

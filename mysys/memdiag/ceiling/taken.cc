@@ -107,8 +107,30 @@ void forget_value(Thread *self) {
 void see_commit(Thread *self) {
   self->commit_from_bytes = std::min(self->commit_from_bytes, self->net_bytes);
   const int64_t taken = self->net_bytes - self->commit_from_bytes;
-  const int64_t rest = std::max<int64_t>(self->commit_bytes - taken, 0);
+  const int64_t rest = std::max<int64_t>(
+      self->commit_bytes - taken - self->commit_lapsed_bytes, 0);
   account.promise(rest - std::exchange(self->commit_promised_bytes, rest));
+}
+
+void lapse_commit(Thread *self) {
+  const int64_t reserve = account.marks().reserve_bytes;
+  const int64_t missing =
+      std::min(reserve - account.left_bytes(), self->commit_promised_bytes);
+  int64_t all = lapsed_bytes.load(std::memory_order_relaxed);
+  int64_t bytes;
+  do {
+    bytes = std::min(missing, 2 * reserve - all);
+    if (bytes <= 0) return;
+  } while (!lapsed_bytes.compare_exchange_weak(all, all + bytes,
+                                               std::memory_order_relaxed));
+  self->commit_lapsed_bytes += bytes;
+  see_commit(self);
+}
+
+void renew_commit(Thread *self) {
+  lapsed_bytes.fetch_sub(std::exchange(self->commit_lapsed_bytes, 0),
+                         std::memory_order_relaxed);
+  see_commit(self);
 }
 
 void promise_commit(Thread *self, int64_t bytes) {

@@ -95,6 +95,8 @@ struct Thread {
   int64_t commit_bytes{0};
   int64_t commit_from_bytes{0};
   int64_t commit_promised_bytes{0};
+  /** Not promised while the client sleeps. */
+  int64_t commit_lapsed_bytes{0};
   uint32_t generation{0};
   uint32_t asking{0};
   bool in_statement{false};
@@ -141,8 +143,19 @@ void forget_later(Thread *self);
 void take_value(Thread *self, int64_t grown);
 void forget_value(Thread *self);
 
+/** The promises to transactions whose clients sleep lack so much. */
+inline constinit std::atomic<int64_t> lapsed_bytes{0};
+
 /** The promise shrinks by the bytes that the thread took since. */
 void see_commit(Thread *self);
+/** The client sleeps. What its transaction was promised of the reserve lapses:
+else the level would be red for as long, and other statements would end. All
+together have no more than the room that one of them was given at red, from the
+reserve to a reserve beyond the target. So when the client is back, there is as
+much room as there was. */
+void lapse_commit(Thread *self);
+/** The client is back. */
+void renew_commit(Thread *self);
 /** Its transaction takes so much, or as much as was promised if that is more.
  */
 void promise_commit(Thread *self, int64_t bytes);

@@ -316,8 +316,11 @@ bool wait_for_commit(Thread *self, int64_t bytes) {
   const int64_t left_before = account.left_bytes();
   const int64_t reserve = account.marks().reserve_bytes;
   uint64_t now_us = began_us;
+  // Those whose clients sleep now may come back.
   const auto fits = [bytes](int64_t still) {
-    return account.left_bytes() - bytes >= still;
+    return account.left_bytes() - lapsed_bytes.load(std::memory_order_relaxed) -
+               bytes >=
+           still;
   };
   const auto is_over = [&](uint64_t longest_us) {
     now_us = clock_us(CLOCK_MONOTONIC);

@@ -859,6 +859,74 @@ TEST_F(Ceiling, one_commit_after_the_other_has_the_room) {
   EXPECT_TRUE(passed);
 }
 
+/** What its COMMIT takes is still to come. */
+TEST_F(Ceiling, a_transaction_whose_client_sleeps_keeps_its_room_alone) {
+  static thread_local bool goes_on;
+  goes_on = true;
+  static constexpr Owner owner{.transaction_goes_on = [] { return goes_on; }};
+  begin_statement(&owner);
+  EXPECT_TRUE(room_for_commit(150 * mb));
+  end();
+  std::thread other([] {
+    on_event(true, 0, 0);
+    begin(0);
+    EXPECT_TRUE(room_for_commit(20 * mb));
+    EXPECT_EQ(170 * mb, account.promised_bytes());
+    end();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(150 * mb, account.promised_bytes()) << "it runs";
+  client_sleeps();
+  other.join();
+  EXPECT_EQ(150 * mb, account.promised_bytes());
+  goes_on = false;
+  end();
+}
+
+TEST_F(Ceiling, while_a_client_sleeps_its_transaction_takes_no_reserve) {
+  static thread_local bool goes_on;
+  goes_on = true;
+  static constexpr Owner owner{.transaction_goes_on = [] { return goes_on; }};
+  begin_statement(&owner);
+  const Giver giver(longest_ask_us, false);
+  EXPECT_TRUE(room_for_commit(190 * mb));
+  end();
+  EXPECT_EQ(Level::red, account.level());
+  kernel_bytes = 900 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  client_sleeps();
+  EXPECT_EQ(158 * mb, account.promised_bytes()) << "two reserves at most";
+  client_is_back();
+  EXPECT_EQ(190 * mb, account.promised_bytes());
+  kernel_bytes = 800 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  client_sleeps();
+  EXPECT_EQ(184 * mb, account.promised_bytes());
+  EXPECT_EQ(Level::yellow, account.level());
+  std::thread other([] {
+    on_event(true, 0, 0);
+    begin(0);
+    EXPECT_FALSE(room_for_commit(30 * mb)) << "the other client may come back";
+    goes_on = true;
+    EXPECT_TRUE(room_for_commit(20 * mb));
+    end();
+    EXPECT_EQ(204 * mb, account.promised_bytes());
+    client_sleeps();
+    EXPECT_EQ(184 * mb, account.promised_bytes());
+    client_is_back();
+    goes_on = false;
+    end();
+  });
+  other.join();
+  on_event(true, 10 * mb, 0);
+  EXPECT_EQ(174 * mb, account.promised_bytes());
+  client_is_back();
+  EXPECT_EQ(180 * mb, account.promised_bytes());
+  EXPECT_EQ(0, lapsed_bytes);
+  goes_on = false;
+  end();
+}
+
 /** Each of them would wait for ever by chance. */
 TEST(Ceiling_going_on, the_one_that_has_waited_for_longest_is_first) {
   constexpr uint64_t pause_us = Going_on::pause_us;
