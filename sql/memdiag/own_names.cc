@@ -6,6 +6,7 @@
 
 #include "my_sys.h"
 #include "mysqld_error.h"
+#include "mysys/memdiag/upstream/private_member.h"
 #include "sql/binlog.h"
 #include "sql/item_func.h"
 #include "sql/set_var.h"
@@ -16,19 +17,18 @@
 
 namespace memdiag {
 
+/** An item's name may be an alias. */
+struct Variable_of_item {
+  using Member = const System_variable_tracker Item_func_get_system_var::*;
+  friend Member member_of(Variable_of_item);
+};
+template struct Names<Variable_of_item, &Item_func_get_system_var::var_tracker>;
+
 namespace {
 
-/** Upstream keeps an item's variable to itself, and its name may be an alias. A
-template's explicit instantiation may name a private member. */
-template <auto member>
-struct Reach {
-  friend const System_variable_tracker &variable_of(
-      const Item_func_get_system_var &item) {
-    return item.*member;
-  }
-};
-const System_variable_tracker &variable_of(const Item_func_get_system_var &);
-template struct Reach<&Item_func_get_system_var::var_tracker>;
+const char *variable_of(const Item_func_get_system_var &item) {
+  return (item.*member_of(Variable_of_item{})).get_var_name();
+}
 
 /** A name that only this server has, and stock's error for it. */
 struct Own_name {
@@ -65,8 +65,8 @@ Own_name read_variable_in(const Item *items) {
   for (; items != nullptr; items = items->next_free)
     if (const auto *read =
             dynamic_cast<const Item_func_get_system_var *>(items);
-        read != nullptr && is_own(variable_of(*read).get_var_name()))
-      return {variable_of(*read).get_var_name(), ER_UNKNOWN_SYSTEM_VARIABLE};
+        read != nullptr && is_own(variable_of(*read)))
+      return {variable_of(*read), ER_UNKNOWN_SYSTEM_VARIABLE};
   return {};
 }
 

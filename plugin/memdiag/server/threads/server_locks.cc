@@ -5,12 +5,25 @@
 #include <algorithm>
 #include <iterator>
 
+#include "mysys/memdiag/upstream/private_member.h"
 #include "sql/mdl.h"
 #include "sql/mysqld.h"
 #include "sql/mysqld_thd_manager.h"
 #include "sql/sql_base.h"
 #include "sql/sql_class.h"
 #include "sql/sql_plugin.h"
+
+namespace memdiag {
+
+using Mutexes = mysql_mutex_t[Global_THD_manager::NUM_PARTITIONS];
+
+struct Removal_locks {
+  using Member = Mutexes Global_THD_manager::*;
+  friend Member member_of(Removal_locks);
+};
+template struct Names<Removal_locks, &Global_THD_manager::LOCK_thd_remove>;
+
+}  // namespace memdiag
 
 namespace memdiag::server_locks {
 namespace {
@@ -30,25 +43,11 @@ bool is_of([[maybe_unused]] const mysql_mutex_t &mutex,
 #endif
 }
 
-using Mutexes = mysql_mutex_t[Global_THD_manager::NUM_PARTITIONS];
-
-/** Names a private member, which is allowed where a template is instantiated
-explicitly. */
-struct Removals {
-  using Member = Mutexes Global_THD_manager::*;
-  friend Member member_of(Removals);
-};
-template <typename Of, typename Of::Member member>
-struct Names {
-  friend typename Of::Member member_of(Of) { return member; }
-};
-template struct Names<Removals, &Global_THD_manager::LOCK_thd_remove>;
-
 }  // namespace
 
 bool holds_one(const THD &thd) {
   const Mutexes &removals =
-      Global_THD_manager::get_instance()->*member_of(Removals{});
+      Global_THD_manager::get_instance()->*member_of(Removal_locks{});
   const auto is_mine = [self = gettid()](const mysql_mutex_t &mutex) {
     return is_of(mutex, self);
   };
