@@ -214,8 +214,10 @@ void keep_lane(const Thread *self) {
 }
 
 void leave_lane(const Thread *self) {
-  if (in_lane.load(std::memory_order_relaxed) == self)
-    in_lane.store(nullptr, std::memory_order_relaxed);
+  // Another thread may take it between a look and a store.
+  const Thread *holder = in_lane.load(std::memory_order_relaxed);
+  if (holder == self)
+    in_lane.compare_exchange_strong(holder, nullptr, std::memory_order_relaxed);
 }
 
 bool ends_at_once(const Thread *self) {
