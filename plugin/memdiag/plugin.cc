@@ -99,7 +99,7 @@ void start_history() {
 /** After the fork of --daemonize. A data directory that is being made is not
 profiled. */
 void start_profile() {
-  if (opt_initialize) profile_switch::mode = profile_switch::off;
+  if (opt_initialize) profile_switch::settings.mode = profile_switch::off;
   const std::string path = opt_initialize ? ""
                                           : std::string(mysql_real_data_home) +
                                                 profile_switch::file_name;

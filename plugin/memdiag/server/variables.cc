@@ -142,7 +142,18 @@ class Number : public Checked_at_start<Sys_var_uint> {
                          CMD_LINE(REQUIRED_ARG), VALID_RANGE(of.min, of.max),
                          DEFAULT(of.default_value), BLOCK_SIZE(1),
                          NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
-                         ON_UPDATE(update)) {}
+                         ON_UPDATE(update)),
+        m_value(&value) {}
+  /** Threads of ours read it at any time, without the server's lock. */
+  bool global_update(THD *, set_var *var) override {
+    __atomic_store_n(m_value,
+                     static_cast<unsigned>(var->save_result.ulonglong_value),
+                     __ATOMIC_RELAXED);
+    return false;
+  }
+
+ private:
+  unsigned *const m_value;
 };
 
 class Start_up_number : public Sys_var_uint {
@@ -175,14 +186,24 @@ bool check_power_of_two(sys_var *variable, THD *thd, set_var *var) {
 }
 
 /** Switching waits for readers of the profile, so the lock that each new
-connection needs is released meanwhile. */
+connection needs is released meanwhile. Two SETs at the same time take turns,
+and each applies the newest values. */
 bool apply_profile() {
+  using memdiag::profile_switch::settings;
   static constinit std::mutex one_at_a_time;
   mysql_mutex_unlock(&LOCK_global_system_variables);
   std::string wrong;
   {
     const std::lock_guard<std::mutex> guard(one_at_a_time);
-    wrong = memdiag::profile_switch::apply();
+    mysql_mutex_lock(&LOCK_global_system_variables);
+    const memdiag::profile_switch::Settings newest = settings;
+    mysql_mutex_unlock(&LOCK_global_system_variables);
+    wrong = memdiag::profile_switch::apply(newest);
+    if (!wrong.empty()) {
+      mysql_mutex_lock(&LOCK_global_system_variables);
+      settings.mode = memdiag::profile_switch::off;
+      mysql_mutex_unlock(&LOCK_global_system_variables);
+    }
   }
   mysql_mutex_lock(&LOCK_global_system_variables);
   if (wrong.empty()) return false;
@@ -199,7 +220,8 @@ bool update_profile(sys_var *, THD *, enum_var_type) { return apply_profile(); }
 
 /** The new value holds from the next begin on, which is now. */
 bool update_profile_setting(sys_var *, THD *, enum_var_type) {
-  return memdiag::profile_switch::mode != memdiag::profile_switch::off &&
+  return memdiag::profile_switch::settings.mode !=
+             memdiag::profile_switch::off &&
          apply_profile();
 }
 
@@ -306,19 +328,20 @@ static_assert(of_samples.max == memdiag::black_box::max_capacity);
 Start_up_number history_samples(of_samples, memdiag::history::capacity);
 
 Mode profile(system_variable("memdiag_profile"), profile_modes,
-             memdiag::profile_switch::mode, update_profile);
+             memdiag::profile_switch::settings.mode, update_profile);
 constexpr System_variable of_profile_sample_bytes =
     system_variable("memdiag_profile_sample_bytes");
 static_assert(of_profile_sample_bytes.max ==
               memdiag::profiling::most_sample_bytes);
 Bytes profile_sample_bytes(of_profile_sample_bytes,
-                           memdiag::profile_switch::sample_bytes,
+                           memdiag::profile_switch::settings.sample_bytes,
                            update_profile_setting, check_power_of_two);
 constexpr System_variable of_profile_memory =
     system_variable("memdiag_profile_memory");
 static_assert(of_profile_memory.min == memdiag::profiling::least_memory_bytes &&
               of_profile_memory.max == memdiag::profiling::most_memory_bytes);
-Bytes profile_memory(of_profile_memory, memdiag::profile_switch::memory_bytes,
+Bytes profile_memory(of_profile_memory,
+                     memdiag::profile_switch::settings.memory_bytes,
                      update_profile_setting);
 
 Memory_target memory_target(system_variable("memdiag_memory_target"));

@@ -387,13 +387,13 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   State &self = state();
   Own &mine = own();
   Running *const running = &mine.running;
-  running->thd = thd;
   {
-    // The giver reads it of those that are listed.
+    // The giver reads these of those that are listed.
     MUTEX_LOCK(locked, running->listed ? &self.mutex : nullptr);
+    running->thd = thd;
     memcpy(running->digest.data(), digest, running->digest.size());
+    running->hash = hash_of(digest);
   }
-  running->hash = hash_of(digest);
   bool began_early = running->taker != nullptr;
   // EXECUTE is exempt, and its statement asks again.
   statement_gate::note_let_through(&gate, true);
@@ -411,10 +411,16 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
     exempt_thread(true);
     return false;
   }
-  running->may_end = exempt::may_end(thd->lex->sql_command);
   running->takes_little = exempt::takes_little(thd);
-  running->may_keep = exempt::may_keep(thd, running->takes_little);
-  running->logged_as_text = exempt::may_be_logged_as_text(thd);
+  const bool may_keep = exempt::may_keep(thd, running->takes_little);
+  const bool logged_as_text = exempt::may_be_logged_as_text(thd);
+  {
+    // The giver reads these, too.
+    MUTEX_LOCK(locked, running->listed ? &self.mutex : nullptr);
+    running->may_end = exempt::may_end(thd->lex->sql_command);
+    running->may_keep = may_keep;
+    running->logged_as_text = logged_as_text;
+  }
   Expectation expected = expectation_of(&self, *running);
   if (!began_early && !has_room_at_once(&self, *running, expected) &&
       queue(&self, &mine, &expected)) {

@@ -86,7 +86,7 @@ std::string begin_to_record() {
              : "the recording thread cannot be started: " + reason(error);
 }
 
-std::string why(const profiling::Switched &switched) {
+std::string why(const profiling::Switched &switched, uint64_t memory_bytes) {
   if (switched.error == ENOMEM)
     return "the system has no " + std::to_string(memory_bytes) +
            " bytes (memdiag_profile_memory)";
@@ -101,35 +101,33 @@ std::string why(const profiling::Switched &switched) {
 }
 
 /** As apply(). @throws std::bad_alloc */
-std::string apply_mode() {
-  if (mode != record) state().worker.stop();
-  if (mode == off) {
+std::string apply_mode(const Settings &wanted) {
+  if (wanted.mode != record) state().worker.stop();
+  if (wanted.mode == off) {
     profiling::switch_off();
     return {};
   }
-  const auto switched = profiling::switch_on({sample_bytes, memory_bytes});
-  if (switched.error != 0) return why(switched);
+  const auto switched =
+      profiling::switch_on({wanted.sample_bytes, wanted.memory_bytes});
+  if (switched.error != 0) return why(switched, wanted.memory_bytes);
   if (fault::at(fault::Point::profile)) throw std::bad_alloc();
-  return mode == record ? begin_to_record() : "";
+  return wanted.mode == record ? begin_to_record() : "";
 }
 
 }  // namespace
 
-unsigned long mode;
-unsigned long long sample_bytes;
-unsigned long long memory_bytes;
+Settings settings;
 
-std::string apply() {
+std::string apply(const Settings &wanted) {
   std::string wrong;
   try {
-    wrong = apply_mode();
+    wrong = apply_mode(wanted);
   } catch (const std::bad_alloc &) {
     wrong = "no memory";  // which fits into the string itself
   }
   if (wrong.empty()) return wrong;
   state().worker.stop();
   profiling::switch_off();
-  mode = off;
   return wrong;
 }
 
@@ -146,7 +144,9 @@ std::string start(const std::string &path) {
       error_log::note("no memory to read what the last run recorded");
     }
   }
-  return apply();
+  std::string wrong = apply(settings);
+  if (!wrong.empty()) settings.mode = off;
+  return wrong;
 }
 
 std::optional<profile::Recorded_run> last_run() {

@@ -24,22 +24,24 @@ enum Mode : unsigned long { off, on, record };
 
 inline constexpr const char *file_name = "memdiag_profile.bin";
 
-/** @name Values of the system variables @{ */
-extern unsigned long mode;
-extern unsigned long long sample_bytes;
-extern unsigned long long memory_bytes;
-/** @} */
+struct Settings {
+  unsigned long mode;
+  unsigned long long sample_bytes;
+  unsigned long long memory_bytes;
+};
+/** Values of the system variables. While clients run, they are read and written
+with LOCK_global_system_variables. */
+extern Settings settings;
 
-/** Do what the variables ask for: switch the profiler on, anew if it is on
-already, or off.
-@return why it could not be switched on, with what to do; it is off then, and so
-is `mode`. Empty: done. Too little memory is such a reason, too. */
-std::string apply();
+/** Do what is wanted: switch the profiler on, anew if it is on already, or off.
+@return why it could not be switched on, with what to do; it is off then. Empty:
+done. Too little memory is such a reason, too. */
+std::string apply(const Settings &wanted);
 
 /** Give the profiler the server's sessions, read what the last run recorded,
-and apply() at start-up.
+and do what the variables ask for.
 @param path  of the flight recorder's file; empty: nothing is recorded
-@return as apply() */
+@return as apply(); the mode is off then, too */
 std::string start(const std::string &path);
 void stop();
 
