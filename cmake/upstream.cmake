@@ -142,6 +142,10 @@ if(MEMDIAG_FLAVOUR STREQUAL product)
   if(NOT MEMDIAG_SANITIZE) # a sanitizer comes as a shared library of the system
     upstream_option(MEMDIAG_PORTABLE ON)
   endif()
+  # Preset sanitize has upstream's own options, WITH_ASAN and WITH_UBSAN.
+  if(MEMDIAG_SANITIZE STREQUAL thread)
+    upstream_option(MEMDIAG_THREAD_SANITIZER ON)
+  endif()
   # A test needs a plugin that was compiled for stock.
   upstream_option(MEMDIAG_PRISTINE ${MEMDIAG_PRISTINE})
   # VERSION() and mysqld --version say 9.7.x-memdiag.

@@ -65,6 +65,7 @@ PIECES = (
         ("--fresh",),
     ),
     Piece("calls", "Does no failed call of ours stop it or make it lie?", ("proof/calls.py",), True, ("--fresh",)),
+    Piece("races", "Does the thread sanitizer find no race in code of ours?", ("proof/races.py",)),
     Piece(
         "ceiling",
         "Does its limit kill it in no load?",

@@ -102,11 +102,16 @@ bool Figures_reader::read_mappings() {
   all.regions.fill(0);
   all.program = all.libraries = all.files = {0, 0};
   all.heap_bytes = all.anonymous_bytes = 0;
-  for (const Mapping &mapping : mappings->all)
+  for (const Mapping &mapping : mappings->all) {
+#ifdef __SANITIZE_THREAD__
+    // It maps terabytes for itself, and a look at each page would take minutes.
+    if (mapping.range.bytes() >= size_t{16} << 30) continue;
+#endif
     cut(mapping.range, regions,
         [this, &mapping](Address_range part, std::optional<Region_kind> kind) {
           count(mapping, part, kind);
         });
+  }
   if (m_slow) fill_in(*m_slow);
   return true;
 }
