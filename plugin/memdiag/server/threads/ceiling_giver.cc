@@ -19,6 +19,7 @@
 #include "plugin/memdiag/server/bridge/error_log.h"
 #include "plugin/memdiag/server/threads/exempt.h"
 #include "plugin/memdiag/server/threads/kept_programs.h"
+#include "plugin/memdiag/server/threads/unused_tables.h"
 #include "scope_guard.h"
 #include "sql/mysqld.h"
 #include "sql/mysqld_thd_manager.h"
@@ -414,7 +415,7 @@ bool take_step(State *self, uint64_t now_us) {
     case Step::shrink_caches: {
       bytes = innodb::write_full_text_caches(worth_writing_bytes).value_or(0);
       const uint64_t before = pools::counters(Pool::table_cache).live_bytes;
-      tdc_flush_unused_tables();
+      close_unused_tables();
       const uint64_t after = pools::counters(Pool::table_cache).live_bytes;
       if (after < before) bytes += before - after;
       break;
