@@ -85,6 +85,7 @@ PIECES = (
     Piece("version_2", "Are limits of control groups of version 2 read and kept?", ("proof/version_2.py",)),
     Piece("fuzz", "Does no input end a parser within an hour and a half?", ("tools/fuzz.py", "--seconds", "5400")),
     Piece("coverage", "What do the tests execute?", ("tools/coverage.py",)),
+    Piece("mutants", "Do unit tests notice 85% of 200 random faults?", ("proof/mutants.py",), True, ("--fresh",)),
     Piece("packages", "Can the packages be built?", ("packaging/build",), True),
     Piece(
         "installed",
