@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness.common import ROOT, lock, say
 from harness.problem import run_main
 from harness.state_file import read_state, write_state
+from proof import mutations
 from proof.mutated import TREE, Client, Layer, copy, mutant, tracked
 from proof.mutations import places
 from proof.places import STATES
@@ -119,9 +120,10 @@ def main() -> int:
     with lock(STATES / "mutants.lock", "trying mutants in this checkout"):
         copy()
         texts = sources()
+        population = digest({**texts, "rules": Path(mutations.__file__).read_text()})
         state = {} if options.fresh else read_state(kept)
-        if state.get("sources") != digest(texts):
-            state = {"sources": digest(texts), "tests": "", "seconds": {}, "tried": {}}
+        if state.get("population") != population:
+            state = {"population": population, "tests": "", "seconds": {}, "tried": {}}
         if state["tests"] != (tests := digest_of_tests()):
             # They may notice now.
             tried = {name: each for name, each in state["tried"].items() if each[0] != "survived"}

@@ -145,7 +145,9 @@ class Layer:
             likeness = program == f"{file.stem}_test", room == str(file.parent), bool(own & self.included[each])
             if any(likeness) or self._far:
                 ranks[program] = ([not one for one in likeness], sum(self._seconds[program].values()))
-        return sorted(ranks, key=ranks.__getitem__) or sorted(self._objects)
+        return sorted(ranks, key=ranks.__getitem__) or sorted(
+            self._objects, key=lambda program: sum(self._seconds[program].values())
+        )
 
     def try_one(self, one: Mutant) -> tuple[str, str]:
         near = self.near(one.path)

@@ -41,6 +41,9 @@ class Places(Scratch):
         self.assertEqual(changes(text), ["a -> !(a)", "b->c(d,\n    e); -> {}\n"])
         self.assertEqual(changes("a.b(\n    c(),\n)\nd = e()\nreturn f()\n", True), ["a.b(\n    c(),\n) -> pass"])
 
+    def test_a_call_that_saves_time_stays(self):
+        self.assertEqual(changes("; all.reserve(more);"), [])
+
     def test_what_is_no_code_stays(self):
         text = '#define A \\\n  1\n// 1\n/* 1\n1 */ f("1 < 2", R"(1 ")", \'1\');\nstatic_assert(1 < 2);\nstd::vector<int> a;'
         self.assertEqual(changes(f"int x;\n{text}"), ['f("1 < 2", R"(1 ")", \'1\'); -> {}'])
