@@ -161,6 +161,11 @@ class Identity(unittest.TestCase):
             file.flush()
             with self.assertRaisesRegex(WrongOption, "of one server"):
                 cli.main(["report", "--no-defaults", "--recording", file.name, "db1", "db2"])
+            with (
+                mock.patch.object(command, "collected", side_effect=Problem("it was asked")),
+                self.assertRaisesRegex(Problem, "it was asked"),
+            ):
+                cli.main(["report", "--no-defaults", "--recording", file.name, "db1"])
 
     def test_the_report_refuses_it(self):
         with (

@@ -8,6 +8,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from memdiag.cli import main
+from memdiag.collect import queries
 from memdiag.collect.snapshot import MOST_STACKS
 from memdiag.commands.what_if import budget_lines, of_history
 from memdiag.comparison import allowed_of, differences, faults, missing
@@ -331,6 +332,14 @@ class Files(Scratch):
         (series,) = over_time.section(View(fixtures.snapshot("stock-idle")), samples).blocks
         self.assertEqual(series.times, sorted(series.times))
         self.assertEqual(series.lines[0].values, [200 * MIB, 100 * MIB, 300 * MIB])
+
+    def test_a_history_that_was_thinned_says_so(self):
+        data = fixtures.snapshot("ours-idle")
+        rows = data["sources"]["memdiag_history"]["rows"]
+        for count, thinned in ((queries.POINTS - 1, False), (queries.POINTS, True)):
+            data["sources"]["memdiag_history"]["rows"] = [rows[0]] * count
+            said = over_time.section(View(data), None).blocks[0].note
+            self.assertEqual("Of each stretch" in said, thinned, count)
 
     def test_what_if_as_json(self):
         samples = ({"time": 1.0, "rss": 100 * MIB, "unused": 0}, {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB})

@@ -81,6 +81,12 @@ class OptionFiles(Scratch):
         path = self.write("my.cnf", "[client]\nuser=u\n!includedir d\n")
         self.assertEqual(read_option_file(path)["user"], "u")
 
+    def test_files_are_included_ten_deep(self):
+        for number in range(12):
+            self.write(f"{number}.cnf", f"[client]\nport={number}\n!include {number + 1}.cnf\n")
+        path = self.write("12.cnf", "[client]\nport=12\n")
+        self.assertEqual(read_option_file(path.with_name("0.cnf"))["port"], "10")
+
     def test_an_included_name_that_no_file_can_have(self):
         path = self.write("my.cnf", "[client]\nuser=u\n!include a\0b\n!includedir a\0b\n")
         self.assertEqual(read_option_file(path), {"user": "u"})

@@ -94,6 +94,42 @@ class Keepers(unittest.TestCase):
         self.assertIn("no room", self.error(performance_schema_metadata_lock_lost="1"))
 
 
+class Largest(unittest.TestCase):
+    def asked(self, size: int) -> list:
+        class Server(OldServer):
+            def answer(self, statement):
+                names, rows = super().answer(statement)
+                if "HIGH_BYTES" in names and "USER" in names:
+                    rows = [tuple({"BYTES": size, "THREAD_ID": 77}.get(name, 5) for name in names)]
+                return names, rows
+
+        server = Server(STOCK)
+        snapshot_of(server)
+        return [each for each in server.sent if "THREAD_ID = 77" in each]
+
+    def test_instruments_of_the_largest_session_are_asked_for_where_it_is_large(self):
+        self.assertEqual(self.asked(16 << 20), [])
+        self.assertEqual(len(self.asked((16 << 20) + 1)), 1)
+
+
+class Ours(unittest.TestCase):
+    def test_each_table_that_the_server_has_is_read(self):
+        class Server(OldServer):
+            def answer(self, statement):
+                if KNOWN in statement:
+                    return ["TABLE_NAME", "COLUMN_NAME"], [("MEMDIAG_POOLS", "POOL"), ("MEMDIAG_LEDGER", "POOL")]
+                if "MEMDIAG_" in statement:
+                    self.sent.append(statement)
+                    return ["POOL"], [("x",)]
+                return super().answer(statement)
+
+        server = Server(STOCK)
+        sources = snapshot_of(server)["sources"]
+        for name in ("memdiag_pools", "memdiag_ledger"):
+            self.assertEqual(sources[name]["rows"], [{"POOL": "x"}], name)
+        self.assertNotIn("memdiag_host", sources)
+
+
 class Dying(unittest.TestCase):
     def test_what_was_read_is_reported(self):
         for answers in range(1, 9):

@@ -83,6 +83,33 @@ class Narrow(unittest.TestCase):
         self.assertIsNone(screen.seconds_to_limit)
 
 
+class Full(unittest.TestCase):
+    setUp = Names.setUp
+
+    def test_lists_share_the_lines_of_the_terminal(self):
+        session = {"PROCESSLIST_ID": 7, "USER": "u", "COMMAND": "Sleep", "SECONDS": 1, "BYTES": 5}
+        screen = Screen(Target(host="db1"), sessions=[session] * 100)
+        screen.sample = {"pools": {f"pool{number}": [5, 5] for number in range(30)}}
+        screen.purges = [{"TIME": 0.0, "POOL": "purged", "REASON": "r", "RELEASED_BYTES": 5}] * 9
+        screen.digests = [{"DIGEST": "digest", "STATEMENTS": 5, "PEAK_BYTES": 5}] * 9
+        for height in range(18, 70):
+            words = drawn(screen, height)
+            self.assertLessEqual(len(words.rstrip("\n").split("\n")), height)
+            self.assertIn("Sleep", words)
+        self.assertIn("purged", words)
+        self.assertIn("digest", words)
+
+
+class Keys(unittest.TestCase):
+    def test_only_its_key_ends_it_and_no_other_does_anything(self):
+        screen = Screen(Target(host="db1"))
+        for key in ("x", "y", "Q", ""):
+            screen.key(key)
+            self.assertEqual((screen.ended, screen.asking, screen.message), (False, False, ""), key)
+        screen.key("q")
+        self.assertTrue(screen.ended)
+
+
 class Ceiling(unittest.TestCase):
     setUp = Names.setUp
 

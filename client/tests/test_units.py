@@ -1,7 +1,7 @@
 import unittest
 
 from memdiag.durations import seconds_of
-from memdiag.model.units import bytes_of, duration, moment, share, shown, size
+from memdiag.model.units import bytes_of, duration, moment, share, shown, signed_size, size
 from memdiag.problem import Problem
 
 
@@ -17,6 +17,10 @@ class Sizes(unittest.TestCase):
             (-(5 << 20), "-5.00 MiB"),
         ):
             self.assertEqual(size(value), words)
+
+    def test_what_grew_has_its_sign(self):
+        for value, words in ((0, "0 B"), (1, "+1 B"), (2048, "+2.00 KiB"), (-1, "-1 B"), (None, "unknown")):
+            self.assertEqual(signed_size(value), words)
 
     def test_unknown_is_never_zero(self):
         for unit in ("bytes", "count", "s", "%", "time", ""):

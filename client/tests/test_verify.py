@@ -4,6 +4,7 @@ import os
 from contextlib import redirect_stdout
 
 from memdiag.cli import main
+from memdiag.commands.verify import left_out
 from memdiag.problem import Problem
 
 from tests.scratch import Scratch
@@ -109,6 +110,11 @@ class Verify(Scratch):
                 "extra          /usr/lib/mysql/plugin/evil.so",
             ],
         )
+
+    def test_the_last_rule_that_fits_counts(self):
+        self.write("etc/dpkg/dpkg.cfg", b"path-exclude=/a/*\npath-include=/a/b*\npath-exclude=/a/bc\n")
+        is_left_out = left_out(self.root)
+        self.assertEqual([is_left_out(name) for name in ("a/x", "a/b", "a/bc", "b")], [True, False, True, False])
 
     def test_what_dpkg_was_told_to_leave_out(self):
         """Images of containers have no documentation. dpkg's last rule that fits counts."""

@@ -433,11 +433,15 @@ TEST_F(Ceiling, a_statement_waits_in_an_ask_and_goes_on) {
   make_red();
   const uint64_t waits = counters.waits;
   const uint64_t went_on = counters.went_on;
+  const uint64_t waited_us = counters.wait_us;
+  const uint64_t began_us = now_us;
   const uint64_t before = rounds.ended();
   const Giver giver(longest_ask_us, false);
   on_ask(Pool::statement, mb);
   EXPECT_EQ(waits + 1, counters.waits);
   EXPECT_EQ(went_on + 1, counters.went_on);
+  EXPECT_LT(waited_us, counters.wait_us);
+  EXPECT_GE(waited_us + (now_us - began_us), counters.wait_us);
   EXPECT_GE(rounds.ended() - before, longest_ask_rounds);
 }
 

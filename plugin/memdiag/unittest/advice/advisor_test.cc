@@ -1350,6 +1350,12 @@ TEST(Advisor, GrowthAndFragmentationAreResidentBytes) {
       << found[0].evidence;
   torn.resident_free_bytes = 50 * mb;
   EXPECT_TRUE(findings(all).empty());
+  // A third is usual.
+  torn.resident_live_bytes = 670 * mb;
+  torn.resident_free_bytes = 330 * mb;
+  EXPECT_TRUE(findings(all).empty());
+  torn.resident_free_bytes = 340 * mb;
+  EXPECT_EQ(1u, findings(all).size());
 }
 
 /** A number of bytes of any size, often far more than there is. */
@@ -2046,7 +2052,11 @@ TEST(Holders, ClientsOfTheXProtocolAreEndedAsWell) {
 
 TEST(Holders, RulesAndStatementsFitTheirColumns) {
   for (const auto &holder : memdiag::advisor::holders) {
-    EXPECT_GE(64u, memdiag::advisor::rule_of(holder).size()) << holder.name;
+    const std::string rule = memdiag::advisor::rule_of(holder);
+    EXPECT_GE(64u, rule.size()) << holder.name;
+    EXPECT_EQ(rule.npos,
+              rule.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789"))
+        << rule;
     EXPECT_EQ(&holder, memdiag::advisor::find_holder(holder.name));
     const auto statement = memdiag::advisor::statement_of(holder, UINT64_MAX);
     if (!statement) continue;

@@ -93,6 +93,7 @@ TEST(Function_name, Shortened) {
        "std::_Function_handler::_M_invoke"},
       {"f<&(A::operator<(A const&))>()", "f"},
       {"void f<(E)1, ((1)>(2)), true>(int)", "f"},
+      {"void f<(E)1, ((1)<(2)), true>(int)", "f"},
       {"decltype (g({parm#1})) f<int>(int)", "f"},
       {"decltype(auto) f<int>(int)", "f"},
       {"char* f<char>(int)", "f"},

@@ -2,6 +2,7 @@
 
 #include "plugin/memdiag/profile/modules.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>
 
@@ -56,6 +57,12 @@ TEST(Modules, WithoutAModuleOfThatTimeThereIsNoName) {
   EXPECT_EQ(Names{"0x500f"}, names(modules, site_of(5, {0x5010})));
 }
 
+TEST(Modules, TheFirstMayBeUnloadedAsAnyOther) {
+  const std::vector<Module> turned(modules.rbegin(), modules.rend());
+  EXPECT_EQ((Names{"guilty+0xf", "program+0xfff"}),
+            names(turned, site_of(3, {0x20010, 0x11000})));
+}
+
 TEST(Modules, WithoutLooksNothingChanges) {
   std::vector<Module> plain{{"/a", "", 0x10000, 0x11000, 0x10000}};
   Site site = site_of(0, {0x10010, 0x50});
@@ -74,6 +81,38 @@ TEST(Modules, ThoseOfThisProcessWereThereAtALook) {
     EXPECT_EQ(module_is_there, module.last_look) << module.path;
   }
   EXPECT_EQ(now.size(), modules_of_this_process().size());
+}
+
+TEST(Modules, OneThatIsClosedStaysWithItsEnd) {
+  // A part of the C library that nothing here needs.
+  const char name[] = "libthread_db.so.1";
+  const auto found = [&name] {
+    std::vector<Module> all = modules_of_this_process();
+    std::erase_if(all,
+                  [&](const Module &one) { return !one.path.ends_with(name); });
+    return all;
+  };
+  void *const library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  ASSERT_NE(nullptr, library);
+  const std::vector<Module> open = found();
+  ASSERT_EQ(1u, open.size());
+  EXPECT_EQ(module_is_there, open[0].last_look);
+  ASSERT_EQ(0, dlclose(library));
+  for (int time = 0; time < 2; ++time) {
+    const std::vector<Module> closed = found();
+    ASSERT_EQ(1u, closed.size());
+    EXPECT_EQ(open[0].first_look, closed[0].first_look);
+    EXPECT_NE(module_is_there, closed[0].last_look);
+  }
+  const uint32_t end = found()[0].last_look;
+  for (size_t closed = 2; closed < kept_modules + 3; ++closed) {
+    void *const again = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    ASSERT_NE(nullptr, again);
+    (void)found();
+    EXPECT_EQ(0, dlclose(again));
+    EXPECT_EQ(std::min(closed, kept_modules), found().size());
+  }
+  EXPECT_LT(end, found()[0].last_look);
 }
 
 TEST(Modules, AReaderHoldsNeitherTheLinkerNorOthersInMalloc) {

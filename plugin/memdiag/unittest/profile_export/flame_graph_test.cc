@@ -290,8 +290,11 @@ TEST(Flame_graph, TheDifference) {
   after.add_live(grown, 4 << 20, 1, std::nullopt, 1e12);
   const uint32_t noise = after.add_site({"noise", "main"});
   after.add_live(noise, 1 << 20, 1, std::nullopt, 1e14);
-  const std::string svg = difference_flame_graph(
-      difference(before, after.profile, after.symbols()), after.profile);
+  std::vector<Stack_change> changes =
+      difference(before, after.profile, after.symbols());
+  const std::string svg = difference_flame_graph(changes, after.profile);
+  std::reverse(changes.begin(), changes.end());
+  EXPECT_EQ(svg, difference_flame_graph(changes, after.profile));
   for (const char *part :
        {"<title>grown\n+3.0 MiB \u00b1 977 KiB\nbefore 1.0 MiB, after 4.0 "
         "MiB</title>",
