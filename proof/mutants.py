@@ -4,7 +4,7 @@
   proof/mutants.py [--count 200] [--seconds S] [--seed 1] [--file TEXT]
 
 A mutant is killed if a test fails twice, crashes or hangs. One that does not compile or has the same object code does not
-count. The tests are those of the file's room, and those whose program includes the file or its header; --far: then all
+count. The tests are those of the file's room, of programs that include the file or its header, and of files that do; --far: then all
 others. It works on a copy in build/mutants. Files that no unit test compiles are counted apart. An interrupted run goes on.
 The exit status is 0 if at least 85% are killed.
 """

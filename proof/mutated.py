@@ -139,10 +139,12 @@ class Layer:
         """The programs that would notice, the nearest first."""
         file, ranks = Path(path), {}
         own = {path, str(file.with_suffix(".h"))}
+        users = {f"{Path(each).name.split('.')[0]}_test" for each, files in self.included.items() if own & files}
         for program, each in self._objects.items():
             # mysys/memdiag/unittest/pools/pools_test.cc is in the room mysys/memdiag/pools.
             room = re.sub(r"^CMakeFiles/\w+\.dir/|/unittest(?=/)", "", each).rsplit("/", 1)[0]
-            likeness = program == f"{file.stem}_test", room == str(file.parent), bool(own & self.included[each])
+            likeness = [program == f"{file.stem}_test", room == str(file.parent), bool(own & self.included[each])]
+            likeness.append(program in users)
             if any(likeness) or self._far:
                 ranks[program] = ([not one for one in likeness], sum(self._seconds[program].values()))
         return sorted(ranks, key=ranks.__getitem__) or sorted(
