@@ -100,6 +100,7 @@ class Held(unittest.TestCase):
 
         self.assertNotIn("prepared statements", of(99 * MIB))
         self.assertIn("prepared statements", of(101 * MIB))
+        self.assertIn("memory_summary_global_by_event_name", of(101 * MIB)["prepared statements"].source)
 
     def test_the_list_is_whole(self):
         """Each holder of the server's list has the client's words, and no other has."""
@@ -508,6 +509,7 @@ class WithoutSession(unittest.TestCase):
         self.assertEqual(one.statements, [])
         self.assertNotIn("session 0", one.headline + one.evidence + one.remedy)
         self.assertIn("XA ROLLBACK", one.remedy)
+        self.assertEqual(one.source, "INFORMATION_SCHEMA.INNODB_TRX")
 
 
 class CountsOfOthers(unittest.TestCase):

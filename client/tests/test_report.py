@@ -5,7 +5,7 @@ import subprocess
 import unittest
 
 from memdiag.anonymize import Names, anonymized
-from memdiag.commands.report import collected
+from memdiag.commands.report import collected, file_name
 from memdiag.connect.options import Target
 from memdiag.judge.holders import BY_NAME
 from memdiag.model.document import Parts, Table
@@ -316,6 +316,22 @@ class Renderers(unittest.TestCase):
         self.assertIn("unknown", words)
         self.assertIn("this account may not read it", words)
         html.render(page_of(data))
+
+
+class FileName(unittest.TestCase):
+    def test_the_first_server_and_the_time(self):
+        page = Page("Memory", [report(stock(600 * MIB)), report(fixtures.snapshot("ours-idle"))], [], [])
+        page.reports[0].label, page.reports[0].time = "db 1:3306/", 60.0
+        self.assertEqual(file_name(page), "memdiag-db-1-3306-19700101-000100.html")
+
+
+class Survivors(unittest.TestCase):
+    def test_it_says_where_they_are_not_counted(self):
+        for flavour, value, said in (("memdiag", "OFF", True), ("memdiag", "ON", False), ("mysql", "OFF", False)):
+            data = stock(600 * MIB, variables=[{"memdiag_scope_survivors": value}])
+            data["server"]["flavour"] = flavour
+            words = text.render(page_of(data))
+            self.assertEqual("What statements leave behind is not counted" in words, said, (flavour, value))
 
 
 class Anonymous(unittest.TestCase):

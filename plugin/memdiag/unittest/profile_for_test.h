@@ -77,8 +77,9 @@ class Profile_maker {
   /** Writes the library and names it in the profile. */
   memdiag::profile::Symbols symbols() {
     m_tree.write("/libtest.so", m_image.bytes());
-    profile.modules = {{m_tree.at("/libtest.so"), "0123ab", load_bias,
-                        load_bias + 0x10000000, load_bias}};
+    // Its first page has no code.
+    profile.modules = {{m_tree.at("/libtest.so"), "0123ab",
+                        load_bias + 0x1000, load_bias + 0x10000000, load_bias}};
     return memdiag::profile::Symbols(profile,
                                      {m_tree.at("/none"), m_tree.at("/none")});
   }

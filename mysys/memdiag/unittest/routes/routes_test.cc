@@ -142,6 +142,7 @@ TEST(Routes, BlocksOfAPlaceWithoutTags) {
   EXPECT_EQ(1u, row_of("temptable").live_blocks);
   memdiag::place_free(memdiag::Place::temptable, block);
   EXPECT_EQ(0u, row_of("temptable").live_blocks);
+  EXPECT_EQ(0u, row_of("temptable").live_bytes);
 }
 
 TEST(Routes, BlocksThatServedForAPlaceAreCountedDown) {
@@ -390,6 +391,7 @@ TEST(Routes, PerformanceSchemasMemoryIsAlignedAndPooled) {
     memdiag_perfschema_free(block);
   }
   EXPECT_EQ(0u, row_of("performance_schema").live_blocks);
+  EXPECT_EQ(0u, row_of("performance_schema").live_bytes);
   void *general = malloc(100);
   memdiag_perfschema_free(general);
   memdiag_perfschema_free(nullptr);

@@ -144,6 +144,7 @@ TEST_F(Pprof, LabelsMappingsAndTimes) {
         std::string("route:[malloc]"), std::string("age:[30 seconds]"),
         std::string("oldest:[60 seconds]"),
         std::string("5 samples found no room"),
+        std::string("1: 0x1000/0x10000000/0x0 /"),
         std::string("libtest.so 0123ab [FN]"),
         // _Z7executev: a return address at 5 of a function of 16 bytes.
         // As in the file: the load bias would tell where the process has it.
