@@ -10,8 +10,9 @@ from pathlib import Path
 from memdiag.cli import main
 from memdiag.collect import queries
 from memdiag.collect.snapshot import MOST_STACKS
+from memdiag.commands.diff import lines
 from memdiag.commands.what_if import budget_lines, of_history
-from memdiag.comparison import allowed_of, differences, faults, missing
+from memdiag.comparison import Difference, allowed_of, differences, faults, missing
 from memdiag.files import no_file, whole_file, write_whole
 from memdiag.model.budget import rows, sums, with_values
 from memdiag.model.view import View
@@ -332,6 +333,15 @@ class Files(Scratch):
         (series,) = over_time.section(View(fixtures.snapshot("stock-idle")), samples).blocks
         self.assertEqual(series.times, sorted(series.times))
         self.assertEqual(series.lines[0].values, [200 * MIB, 100 * MIB, 300 * MIB])
+
+    def test_small_differences_are_counted_and_not_shown(self):
+        found = [Difference("pool", "small", 0, (1 << 16) - 1), Difference("pool", "large", 1 << 16, 0)]
+        moment = of_snapshot(fixtures.snapshot("ours-idle"))
+        words = "\n".join(lines(moment, moment, found, [], [], False))
+        self.assertIn("-64.0 KiB  large", words)
+        self.assertNotIn("  small\n", words)
+        self.assertIn("1 smaller differences", words)
+        self.assertIn("  small\n", "\n".join(lines(moment, moment, found, [], [], True)))
 
     def test_a_history_that_was_thinned_says_so(self):
         data = fixtures.snapshot("ours-idle")

@@ -135,31 +135,39 @@ TEST(LedgerRows, CheapSharesOutWhatTheKernelCounts) {
 MB that rests.
 @return the live bytes of both, in MB */
 std::pair<double, double> grown_and_resting(uint64_t active_mb,
-                                            uint64_t written_mb) {
+                                            uint64_t written_mb,
+                                            Pool grows = Pool::fts_query) {
   ledger::Figures all = example();
+  const auto from = static_cast<size_t>(Pool::fts_query);
+  const auto to = static_cast<size_t>(grows);
+  std::swap(all.walked->walk.pools[from], all.walked->walk.pools[to]);
+  std::swap(all.walked->pools[from], all.walked->pools[to]);
+  (*all.pools)[from] = {};
   const auto rests = static_cast<size_t>(Pool::session);
   const ledger::Pool_figures other{30 * mb, 30 * mb, 0, 0, 0};
   all.walked->walk.pools[rests].large_bytes = 30 * mb;
   all.walked->pools[rests] = (*all.pools)[rests] = other;
-  (*all.pools)[static_cast<size_t>(Pool::fts_query)] = {
-      active_mb * mb, active_mb * mb, 6 * mb, 0, 2 * mb};
+  (*all.pools)[to] = {active_mb * mb, active_mb * mb, 6 * mb, 0, 2 * mb};
   all.anonymous_bytes = (written_mb + 6 + 30 + 5) * mb;
   const By_key found = by_key(ledger::rows(all, Precision::cheap));
-  const auto live_mb = [&found](const char *key) {
-    return static_cast<double>(*found.at(key)) / mb;
+  const auto live_mb = [&found](Pool pool) {
+    const std::string name = memdiag::spec_of(pool).name;
+    return static_cast<double>(*found.at("pool/" + name + "/live")) / mb;
   };
-  return {live_mb("pool/fts_query/live"), live_mb("pool/session/live")};
+  return {live_mb(grows), live_mb(Pool::session)};
 }
 
 /** A walk in the midst of growth finds pages unwritten that a thread writes a
 moment later. */
 TEST(LedgerRows, WhatTheKernelHasMoreOfIsFirstOfThePoolThatGrows) {
   for (const auto &[active_mb, written_mb] :
-       {std::pair{52, 52}, {52, 48}, {60, 52}}) {
-    const auto [grown, resting] = grown_and_resting(active_mb, written_mb);
-    EXPECT_NEAR(written_mb, grown, 0.01) << active_mb;
-    EXPECT_NEAR(30, resting, 0.01) << active_mb;
-  }
+       {std::pair{52, 52}, {52, 48}, {60, 52}})
+    for (const Pool grows : {Pool::fts_query, Pool::general}) {
+      const auto [grown, resting] =
+          grown_and_resting(active_mb, written_mb, grows);
+      EXPECT_NEAR(written_mb, grown, 0.01) << active_mb;
+      EXPECT_NEAR(30, resting, 0.01) << active_mb;
+    }
   // The pool that grew has pages for 52 MB. All pools share what is beyond.
   const auto [grown, resting] = grown_and_resting(52, 70);
   EXPECT_LT(52, grown);
