@@ -146,11 +146,17 @@ TEST_F(Connection, WhatIsHandedToABoundThreadIsOfItsPool) {
 
 /** Blocks that other threads allocated are not used again for the pool. */
 TEST_F(Connection, ABoundThreadGivesBackWhatOthersHandedToIt) {
+  const auto allocated = [] {
+    EXPECT_EQ(0, mallctl::refresh());
+    return sum_over<Ctl::stats_arena_small_allocated>(Pool::connection);
+  };
+  const uint64_t before = allocated();
   std::vector<void *> of_others(1000);
   std::thread([&of_others] {
     pools::bind_thread(Pool::connection);
     for (void *&block : of_others) block = malloc(100);
   }).join();
+  EXPECT_LT(before + 90'000, allocated());
   std::thread([&of_others] {
     constexpr Pool its = Pool::group_replication;
     pools::bind_thread(its);
@@ -160,6 +166,7 @@ TEST_F(Connection, ABoundThreadGivesBackWhatOthersHandedToIt) {
     EXPECT_EQ(0u, count_of(Pool::connection, own));
     for (void *block : own) free(block);
   }).join();
+  EXPECT_GT(before + 10'000, allocated());
 }
 
 TEST_F(Connection, AThreadThatIsBoundAgainLeavesTheFormerPool) {

@@ -327,6 +327,14 @@ const std::vector<Expected> all_expected = {
      },
      Severity::critical, "server", "misconfiguration", "255 MiB",
      "MEMDIAG_BUDGET WHERE KIND = 'buffer'"},
+    {"half of what there is, in units that are not known",
+     [](Situation *all) {
+       all->global_buffers_bytes = 9 * gb;
+       all->buffer_pool_bytes = 8 * gb;
+       all->buffer_pool_unit_bytes.reset();
+     },
+     Severity::critical, "server", "misconfiguration", "9216 MiB",
+     "MEMDIAG_BUDGET WHERE KIND = 'buffer'"},
     {"half of what there is, just large enough",
      [](Situation *all) {
        all->host.limit_bytes = 256 * mb;

@@ -80,6 +80,14 @@ TEST(Pinned, TheStackWhoseOldBlocksKeepNearlyEmptySlabs) {
   EXPECT_NEAR(2850, static_cast<double>(first.objects),
               5 * static_cast<double>(first.objects_error));
   EXPECT_GT(first.share, 0.6);
+  // Ages in any order, evenly up to 1000 seconds more.
+  samples.time_us += 1'000'000'000;
+  for (size_t i = 0; i < samples.samples.size(); ++i)
+    samples.samples[i].time_us += i * 7919 % 1000 * 1'000'000;
+  const auto later = pinned_rows(bins, samples, *profile, symbols);
+  ASSERT_FALSE(later.empty());
+  EXPECT_NEAR(500 + static_cast<double>(old_us) / 1e6, later.front().median_s,
+              150);
   // A stack that came after the profile was taken has no frames in it.
   for (const Pinned_row &row : rows)
     EXPECT_EQ(std::string::npos,
