@@ -4,9 +4,9 @@
   proof/mutants.py [--count 200] [--seconds S] [--seed 1] [--file TEXT]
 
 A mutant is killed if a test fails twice, crashes or hangs. One that does not compile or has the same object code does not
-count. The tests are those of the file's room, of programs that include the file or its header, and of files that do; --far: then all
-others. It works on a copy in build/mutants. Files that no unit test compiles are counted apart. An interrupted run goes on.
-The exit status is 0 if at least 85% are killed.
+count. The tests are those of the file's room, of programs that include the file or its header, and of files that do;
+--far: then all others. It works on a copy in build/mutants. Files that no unit test compiles are counted apart. An
+interrupted run goes on. The exit status is 0 if at least 85% are killed.
 """
 
 import argparse
@@ -85,7 +85,8 @@ def report(tried: dict[str, list[str]], log: Path) -> str:
     ]
     log.write_text("\n".join(lines) + "\n")
     for name, (word, *_) in tried.items():
-        for group in (kind(name.split(":")[0]), name.rsplit("/", 1)[0].split(":")[0]):
+        path = name.split(":")[0]
+        for group in (kind(path), str(Path(path).parent)):
             folders[group].append(word)
     for name, words in sorted(folders.items()):
         say(f"{name:36} {share(words)}")
@@ -123,12 +124,12 @@ def main() -> int:
         population = digest({**texts, "rules": Path(mutations.__file__).read_text()})
         state = {} if options.fresh else read_state(kept)
         if state.get("population") != population:
-            state = {"population": population, "tests": "", "seconds": {}, "tried": {}}
+            state = {"population": population, "tests": "", "timed": {}, "tried": {}}
         if state["tests"] != (tests := digest_of_tests()):
             # They may notice now.
             tried = {name: each for name, each in state["tried"].items() if each[0] != "survived"}
-            state |= {"tests": tests, "seconds": {}, "tried": tried}
-        layer, client = Layer(options.far, state["seconds"]), Client(state["seconds"])
+            state |= {"tests": tests, "tried": tried}
+        layer, client = Layer(options.far, state["timed"]), Client(state["timed"])
         words = unreached(layer, texts)
         write_state(kept, state)
         tried = {} if options.file else state["tried"]

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 from harness import signals
 from harness.common import ROOT, say
@@ -29,6 +30,8 @@ BUILD = TREE / "build" / "unit"
 TEMPORARY = TREE / "build" / "temporary"
 LONGEST_BUILD = 3600.0
 PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
+# By the program: "of", the digest of what was timed, and "tests", the seconds of each.
+Timed = dict[str, dict[str, Any]]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 REFERENCE = "memdiag_reference"
 REFERENCES = {
@@ -95,8 +98,8 @@ def changed(one: Mutant) -> Iterator[None]:
 class Layer:
     """Our C++ code as the unit tests compile it."""
 
-    def __init__(self, far: bool, seconds: dict[str, dict[str, float]]) -> None:
-        self._far = far
+    def __init__(self, far: bool, timed: Timed) -> None:
+        self._far, self._timed = far, timed
         arguments = ["-S", TREE, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=", "-DMEMDIAG_FLAVOUR=unit"]
         if status(["cmake", *arguments], LONGEST_BUILD, stdout=subprocess.DEVNULL) != 0 or build([]) != 0:
             raise Problem(f"the unit tests could not be built in {BUILD}: see above")
@@ -113,8 +116,8 @@ class Layer:
         }
         for program in sorted(self._objects):
             commands = {test: self._command(program, test) for test in self._tests(program)}
-            known(seconds, program, commands, BUILD)
-        self._seconds = seconds
+            executable = (BUILD / "unittest" / program).read_bytes()
+            time_tests(timed, program, commands, BUILD, hashlib.sha256(executable).hexdigest())
 
     def reached(self, path: str) -> bool:
         return any(path in files for files in self.included.values())
@@ -146,9 +149,9 @@ class Layer:
             likeness = [program == f"{file.stem}_test", room == str(file.parent), bool(own & self.included[each])]
             likeness.append(program in users)
             if any(likeness) or self._far:
-                ranks[program] = ([not one for one in likeness], sum(self._seconds[program].values()))
+                ranks[program] = ([not one for one in likeness], sum(self._timed[program]["tests"].values()))
         return sorted(ranks, key=ranks.__getitem__) or sorted(
-            self._objects, key=lambda program: sum(self._seconds[program].values())
+            self._objects, key=lambda program: sum(self._timed[program]["tests"].values())
         )
 
     def try_one(self, one: Mutant) -> tuple[str, str]:
@@ -168,7 +171,7 @@ class Layer:
             for program in near:
                 if build([program], **quiet) != 0:
                     return "not compiled", program
-                for test, seconds in self._seconds[program].items():
+                for test, seconds in self._timed[program]["tests"].items():
                     if fails(self._command(program, test), 10 + 8 * seconds, BUILD):
                         return "killed", test
         return "survived", ", ".join(near[:8]) + (f" and {len(near) - 8} more" if len(near) > 8 else "")
@@ -177,15 +180,16 @@ class Layer:
 class Client:
     """The program memdiag."""
 
-    def __init__(self, seconds: dict[str, dict[str, float]]) -> None:
-        self._folder = TREE / "client"
+    def __init__(self, timed: Timed) -> None:
+        self._folder, self._timed = TREE / "client", timed
         self._uses: dict[str, set[str]] = {}
         for file in (*self._folder.glob("memdiag/**/*.py"), *self._folder.glob("tests/*.py")):
             self._uses[module(file.relative_to(self._folder))] = imported(file.read_text())
         self._tests = sorted(name for name in self._uses if name.startswith("tests.test_"))
+        files = [path for path in sorted(self._folder.rglob("*")) if path.is_file() and path.suffix != ".pyc"]
+        all_of_it = hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
         for name in self._tests:
-            known(seconds, name, {name: self._command(name)}, self._folder)
-        self._seconds = seconds
+            time_tests(timed, name, {name: self._command(name)}, self._folder, all_of_it)
 
     def _command(self, name: str) -> list[str]:
         # Bytecode is found by the second and the size of its source, which two mutants may share.
@@ -201,7 +205,7 @@ class Client:
                 met |= newest
                 count += 1
             if newest:
-                steps[name] = count, sum(self._seconds[name].values())
+                steps[name] = count, sum(self._timed[name]["tests"].values())
         return sorted(steps, key=steps.__getitem__) or self._tests
 
     def try_one(self, one: Mutant) -> tuple[str, str]:
@@ -212,7 +216,7 @@ class Client:
         with changed(one):
             near = self.near(one.path)
             for name in near:
-                for seconds in self._seconds[name].values():
+                for seconds in self._timed[name]["tests"].values():
                     if fails(self._command(name), 20 + 4 * seconds, self._folder):
                         return "killed", name
         return "survived", f"{len(near)} modules of tests"
@@ -273,9 +277,10 @@ def imported(text: str) -> set[str]:
     return {name.rsplit(".", up)[0] for name in names for up in range(name.count(".") + 1)}
 
 
-def known(seconds: dict[str, dict[str, float]], program: str, commands: dict[str, list[str]], cwd: Path) -> None:
-    """How long each test of a program takes. One that fails without a mutant says nothing, and is left out."""
-    if program in seconds:
+def time_tests(timed: Timed, program: str, commands: dict[str, list[str]], cwd: Path, of: str) -> None:
+    """Notes how long each test of a program takes. One that fails without a mutant says nothing, and is left out. `of`: the
+    digest of what they run; while it is the same, they are not run again."""
+    if timed.get(program, {}).get("of") == of:
         return
     say(f"-- {program}: {len(commands)} tests without a mutant")
     taken = {}
@@ -285,7 +290,7 @@ def known(seconds: dict[str, dict[str, float]], program: str, commands: dict[str
             taken[test] = time.monotonic() - began
         else:
             say(f"-- {test} fails without a mutant, and is left out")
-    seconds[program] = taken
+    timed[program] = {"of": of, "tests": taken}
 
 
 def fails(command: Sequence[str], seconds: float, cwd: Path) -> bool:

@@ -133,11 +133,15 @@ class The_report(Scratch):
         tried = {
             "a/b.cc:1:0: x -> y": ["survived", "2 programs", "x;", "0: x -> y"],
             "a/b.cc:2:0: x -> y": ["survived", "2 programs", "z;", "0: x -> y"],
-            "a/b.cc:3:0: x -> y": ["killed", "T.t", "x;", "0: x -> y"],
+            "a/b.cc:3:0: x -> y / 2": ["killed", "T.t", "x;", "0: x -> y / 2"],
         }
         why = {("a/b.cc", "x;", "0: x -> y"): "it costs only time"}
-        with mock.patch.object(mutants, "explanations", return_value=why), mock.patch.object(mutants, "say"):
+        with (
+            mock.patch.object(mutants, "explanations", return_value=why),
+            mock.patch.object(mutants, "say") as of_folders,
+        ):
             said = mutants.report(tried, self.root / "log")
+        self.assertEqual([each.args[0].split()[0] for each in of_folders.call_args_list], ["a", "layer"])
         self.assertIn("33.3% of 3 killed", said)
         self.assertIn("1 of 2 survivors are not explained", said)
         self.assertIn("it costs only time", (self.root / "log").read_text())
