@@ -230,7 +230,7 @@ def _limited() -> None:
 
 
 def status(command: Sequence[str | Path], seconds: float, **options) -> int | None:
-    """Runs a program and ends all that it has left. @return None: it did not end by itself"""
+    """Runs a program in a session of its own, and ends all that it has left. @return None: it did not end by itself"""
     with signals.held():
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_limited, **options
@@ -242,10 +242,25 @@ def status(command: Sequence[str | Path], seconds: float, **options) -> int | No
         finally:
             os.close(descriptor)
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        # ninja gives each compiler a group of its own, and a late object would be taken for that of the restored file.
+        while members := _of_session(process.pid):
+            for each in members:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+            time.sleep(0.01)
         code = process.wait()
     return code if has_ended else None
+
+
+def _of_session(leader: int) -> list[int]:
+    """Its processes that run. The leader keeps the number of the session until it is waited for."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, session = each.read_text().rsplit(")", 1)[1].split()[:4]
+            if int(session) == leader and state != "Z":
+                found.append(int(each.parent.name))
+    return found
 
 
 def build(targets: Sequence[str], **options) -> int | None:
