@@ -78,8 +78,8 @@ class Profile_maker {
   memdiag::profile::Symbols symbols() {
     m_tree.write("/libtest.so", m_image.bytes());
     // Its first page has no code.
-    profile.modules = {{m_tree.at("/libtest.so"), "0123ab",
-                        load_bias + 0x1000, load_bias + 0x10000000, load_bias}};
+    profile.modules = {{m_tree.at("/libtest.so"), "0123ab", load_bias + 0x1000,
+                        load_bias + 0x10000000, load_bias}};
     return memdiag::profile::Symbols(profile,
                                      {m_tree.at("/none"), m_tree.at("/none")});
   }
