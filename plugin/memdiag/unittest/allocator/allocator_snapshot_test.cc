@@ -261,6 +261,26 @@ size_t empty_cells_of_classes(const Snapshot &snapshot) {
   return count;
 }
 
+TEST(SizeClassRows, UnusedExtentsOfEachKindHaveTheirRow) {
+  Snapshot snapshot;
+  Extents_row of{};
+  of.min_size = 4096;
+  of.max_size = 8192;
+  of.dirty_extents = 1, of.dirty_bytes = 10;
+  of.muzzy_extents = 2, of.muzzy_bytes = 20;
+  of.retained_extents = 0, of.retained_bytes = 0;
+  snapshot.extents.push_back(of);
+  of.muzzy_extents = std::nullopt, of.muzzy_bytes = std::nullopt;
+  of.dirty_extents = 0, of.retained_extents = 3, of.retained_bytes = 30;
+  snapshot.extents.push_back(of);
+  std::string found;
+  for (const Size_class_row &row : size_class_rows(snapshot))
+    found += std::string(row.kind) + ' ' +
+             (row.blocks ? std::to_string(*row.blocks) : "?") + ' ' +
+             (row.bytes ? std::to_string(*row.bytes) : "?") + '\n';
+  EXPECT_EQ("dirty 1 10\nmuzzy 2 20\nmuzzy ? ?\nretained 3 30\n", found);
+}
+
 size_t empty_cells_of_all(const Snapshot &snapshot) {
   return empty_cells<allocator_table>(rows_of<Allocator_row>(snapshot)) +
          empty_cells<pools_table>(snapshot.pools) +
