@@ -158,7 +158,7 @@ class Layer:
         near = self.near(one.path)
         folders = tuple(f"CMakeFiles/{program}.dir/" for program in ("memdiag_unit", *near))
         objects = [each for each, files in self.included.items() if one.path in files and each.startswith(folders)]
-        # What another mutant has left is old for ninja.
+        # Ninja makes anew what another mutant has left.
         build(objects)
         before = codes(objects)
         # The compiler cache keeps no mutant.

@@ -123,7 +123,7 @@ STATEMENTS = (
     "SELECT ST_AsText(ST_Buffer(ST_GeomFromText('POINT(1 {n})'), 3)); SELECT ExtractValue('<a><b>{n}</b></a>', '/a/b')",
     "CREATE TABLE IF NOT EXISTS m (a INT, b VARCHAR(900)) ENGINE = MEMORY; INSERT INTO m SELECT n, s FROM t; DROP TABLE m",
 )
-# What else shows our figures, or walks over what our code changes.
+# Other statements show our figures too, or walk over what our code changes.
 READS = (
     "SHOW GLOBAL STATUS LIKE 'Memdiag%'",
     "SHOW GLOBAL VARIABLES LIKE 'memdiag%'",
@@ -222,7 +222,7 @@ class Load:
             return self._server.rss_kb() >> 10
         return 0
 
-    # What the threads do. Each call works for a while, in a session of its own.
+    # A thread calls one of these again and again. Each call works for a while, in a session of its own.
 
     def _run(self, name: str, work: Callable[[random.Random], None]) -> None:
         dice = random.Random(f"{self._seed}/{name}")

@@ -13,8 +13,8 @@ _RUNTIME = re.compile(r"libtsan|libstdc\+\+|libsanitizer|/usr/include/|/c\+\+/\d
 _KIND = re.compile(r"ThreadSanitizer:(?! ?reported) ?(.+?)(?: \(pid=\d+\))?$", re.MULTILINE)
 _FRAME = re.compile(r"^ +#\d+ (.*)$")
 _PARTS = re.compile(r"^(?P<function>.*) (?P<file>\S+) \(\S+\+0x[0-9a-f]+\)")
-# Of the stacks of a report, these tell where its thread, its mutex and its memory come from. Where mutexes were taken in
-# two orders, the stacks of that are the report.
+# The stacks below such lines tell where a report's thread, mutex and memory come from. A report about mutexes that were
+# taken in two orders consists of the stacks that took them.
 _ABOUT = re.compile(r"^ +(Location is|Thread T|Mutex M(?!.* acquired )|As if|Hint|\[failed)")
 
 

@@ -1,6 +1,6 @@
 /*
-  Where a statement may name the tables, variables and functions that other
-  servers do not have: nowhere where another server would read the name.
+  No text that another server may read names a table, a variable or a function
+  that only this server has.
 
   A view, a routine, a trigger and an event keep their text. Stock does not know
   MEMDIAG_POOLS or @@memdiag_profile: a replica stops at such a definition, a

@@ -169,7 +169,7 @@ class Choice {
   bool may_be_chosen(const Candidate &candidate) const;
 
   const bool m_all_kept;
-  /** Of those that do not end late, if there is one. */
+  /** The most of any that does not end late; of any at all if each does. */
   int64_t m_most_bytes{0};
   bool m_all_end_late{true};
   uint64_t m_last{0};

@@ -112,7 +112,7 @@ class Ceiling : public testing::Test {
     account.set_reader(read_kernel);
     tokens.set_all(16 * mb);
     EXPECT_TRUE(account.read(now_us));
-    // What texts took before, as when the server starts.
+    // Texts took eight times their size before, as at a start of the server.
     for (int i = 0; i < 64; ++i) note_text(mb, 8 * mb);
   }
   ~Ceiling() override {
@@ -139,6 +139,13 @@ class Ceiling : public testing::Test {
     kernel_bytes = 999 * mb;
     EXPECT_TRUE(account.read(now_us));
     EXPECT_EQ(Level::red, account.level());
+  }
+  /** The calling thread's statement begins, and then there is no room. */
+  static Taker *begin_statement_at_red(const Owner *owner = &silent) {
+    Taker *const taker = begin_statement(owner);
+    let_threads_ask(true);
+    make_red();
+    return taker;
   }
   /** The calling thread's statement has a large block of malloc(), and there is
   no plenty for another. */
@@ -408,9 +415,7 @@ TEST_F(Ceiling, an_ask_is_not_counted_again_by_its_event) {
 }
 
 TEST_F(Ceiling, pools_of_innodb_never_wait) {
-  begin_statement();
-  let_threads_ask(true);
-  make_red();
+  begin_statement_at_red();
   const uint64_t waits = counters.waits;
   on_ask(Pool::innodb, 16 * mb);
   on_event(true, 16 * mb, 0);
@@ -428,9 +433,7 @@ class Giver : public memdiag_test::Giver {
 };
 
 TEST_F(Ceiling, a_statement_waits_in_an_ask_and_goes_on) {
-  begin_statement();
-  let_threads_ask(true);
-  make_red();
+  begin_statement_at_red();
   const uint64_t waits = counters.waits;
   const uint64_t went_on = counters.went_on;
   const uint64_t waited_us = counters.wait_us;
@@ -447,9 +450,7 @@ TEST_F(Ceiling, a_statement_waits_in_an_ask_and_goes_on) {
 
 /** DDL asks again and again, and never ends before its end. */
 TEST_F(Ceiling, a_statement_does_not_wait_as_long_each_time) {
-  begin_statement();
-  let_threads_ask(true);
-  make_red();
+  begin_statement_at_red();
   const Giver giver(20'000, false);
   const auto waited_us = [] {
     const uint64_t before_us = now_us;
@@ -534,9 +535,7 @@ TEST_F(Ceiling, malloc_serves_a_pool_until_it_returns) {
 }
 
 TEST_F(Ceiling, room_ends_a_wait) {
-  begin_statement();
-  let_threads_ask(true);
-  make_red();
+  begin_statement_at_red();
   const uint64_t went_on = counters.went_on;
   const Giver giver(1, true);
   on_ask(Pool::statement, mb);
@@ -625,9 +624,7 @@ TEST_F(Ceiling, a_copy_of_a_text_is_refused_at_once_without_tokens) {
   errors = 0;
   static constexpr Owner owner{.is_before_parser = [] { return copies; },
                                .refused = [] { ++errors; }};
-  Taker *const taker = begin_statement(&owner);
-  let_threads_ask(true);
-  make_red();
+  Taker *const taker = begin_statement_at_red(&owner);
   taker->told_to_end = true;
   EXPECT_TRUE(on_ask(Pool::statement, 12 * mb)) << "there are tokens";
   EXPECT_FALSE(on_ask(Pool::statement, 12 * mb));
@@ -676,9 +673,7 @@ TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
   static unsigned errors;
   errors = 0;
   static constexpr Owner owner{.refused = [] { ++errors; }};
-  Taker *const taker = begin_statement(&owner);
-  let_threads_ask(true);
-  make_red();
+  Taker *const taker = begin_statement_at_red(&owner);
   taker->told_to_end = true;
   EXPECT_TRUE(on_ask(Pool::session, 8 * mb, strings));
   EXPECT_EQ(8 * mb, tokens.taken_bytes());
@@ -733,9 +728,7 @@ TEST_F(Ceiling, an_executed_statement_that_is_to_end_gets_no_block_that_stays) {
   static bool executes;
   executes = true;
   static constexpr Owner owner{.is_executing = [] { return executes; }};
-  Taker *const taker = begin_statement(&owner);
-  let_threads_ask(true);
-  make_red();
+  Taker *const taker = begin_statement_at_red(&owner);
   taker->told_to_end = true;
   EXPECT_FALSE(on_ask(Pool::session, mb, strings));
   EXPECT_EQ(0, tokens.taken_bytes());
@@ -751,9 +744,7 @@ TEST_F(Ceiling, a_rollback_is_refused_nothing_and_does_not_wait) {
   rolls_back = true;
   static constexpr Owner owner{.is_executing = [] { return true; },
                                .ends_transaction = [] { return rolls_back; }};
-  Taker *const taker = begin_statement(&owner);
-  let_threads_ask(true);
-  make_red();
+  Taker *const taker = begin_statement_at_red(&owner);
   taker->told_to_end = true;
   const uint64_t waits = counters.waits;
   EXPECT_TRUE(on_ask(Pool::session, mb, strings));
@@ -863,7 +854,7 @@ TEST_F(Ceiling, one_commit_after_the_other_has_the_room) {
   EXPECT_TRUE(passed);
 }
 
-/** What its COMMIT takes is still to come. */
+/** Its COMMIT has yet to take what it was promised. */
 TEST_F(Ceiling, a_transaction_whose_client_sleeps_keeps_its_room_alone) {
   static thread_local bool goes_on;
   goes_on = true;
@@ -977,9 +968,7 @@ TEST_F(Ceiling, a_thread_that_holds_a_lock_of_the_server_waits_behind_it) {
   static bool holds;
   holds = true;
   static constexpr Owner owner{.holds_lock = [] { return holds; }};
-  begin_statement(&owner);
-  let_threads_ask(true);
-  make_red();
+  begin_statement_at_red(&owner);
   const uint64_t waits = counters.waits;
   const Giver giver(longest_ask_us, false);
   on_event(true, mb, 0);
@@ -1012,9 +1001,7 @@ TEST_F(Ceiling, triggers_that_are_parsed_wait) {
   static bool in_parser;
   in_parser = false;
   static constexpr Owner owner{.is_in_parser = [] { return in_parser; }};
-  begin_statement(&owner);
-  let_threads_ask(true);
-  make_red();
+  begin_statement_at_red(&owner);
   const uint64_t waits = counters.waits;
   const Giver giver(longest_ask_us, false);
   EXPECT_TRUE(on_ask(Pool::table_cache, mb / 2));
@@ -1028,9 +1015,7 @@ TEST_F(Ceiling, one_that_raises_its_error_at_once_does_not_wait) {
   static bool raises;
   raises = false;
   static constexpr Owner owner{.ends_at_once = [] { return raises; }};
-  Taker *const taker = begin_statement(&owner);
-  let_threads_ask(true);
-  make_red();
+  Taker *const taker = begin_statement_at_red(&owner);
   taker->told_to_end = true;
   const uint64_t waits = counters.waits;
   {
@@ -1135,9 +1120,7 @@ TEST_F(Ceiling, a_former_statements_blocks_do_not_hide_a_growth) {
 }
 
 TEST_F(Ceiling, a_small_statement_never_waits) {
-  begin_statement();
-  let_threads_ask(true);
-  make_red();
+  begin_statement_at_red();
   const uint64_t waits = counters.waits;
   for (int64_t bytes = 1; bytes < small_bytes; bytes += 1000) {
     on_event(true, static_cast<uint64_t>(bytes), 0);
@@ -1147,9 +1130,7 @@ TEST_F(Ceiling, a_small_statement_never_waits) {
 }
 
 TEST_F(Ceiling, behind_the_target_a_small_statement_waits) {
-  begin_statement();
-  let_threads_ask(true);
-  make_red();
+  begin_statement_at_red();
   on_event(true, 1, 0);
   const uint64_t waits = counters.waits;
   on_event(true, interval_bytes + 1, 0);
@@ -1582,9 +1563,7 @@ TEST_F(Ceiling, a_statement_that_is_killed_waits_no_longer) {
   static std::atomic<bool> killed;
   killed = false;
   static constexpr Owner owner{.is_killed = [] { return killed.load(); }};
-  begin_statement(&owner);
-  let_threads_ask(true);
-  make_red();
+  begin_statement_at_red(&owner);
   std::atomic<bool> passed{false};
   std::thread waiting([&passed] {
     begin_and_ask(&passed);
@@ -1623,9 +1602,7 @@ TEST_F(Ceiling, what_waits_goes_on_when_threads_may_wait_no_longer) {
 
 /** One that cannot be refused a block, and is told to end. */
 TEST_F(Ceiling, one_statement_after_the_other_goes_on_to_its_end) {
-  Taker *const taker = begin_statement();
-  let_threads_ask(true);
-  make_red();
+  Taker *const taker = begin_statement_at_red();
   taker->told_to_end = true;
   tokens.set_all(0);
   EXPECT_TRUE(on_ask(Pool::statement, mb)) << "it has the lane";
