@@ -37,8 +37,8 @@ function(memdiag_add_sources target folder)
   target_sources(${target} PRIVATE ${sources})
   set_property(SOURCE ${sources} TARGET_DIRECTORY ${target} APPEND PROPERTY
     INCLUDE_DIRECTORIES ${MEMDIAG_ROOT})
-  # That plugin is linked by itself, without the sanitizer's library.
-  if(NOT target STREQUAL group_replication)
+  # These are linked by themselves, without the sanitizer's library.
+  if(NOT target MATCHES "group_replication")
     memdiag_sanitize_threads(${target} ${sources})
   endif()
 endfunction()
@@ -145,6 +145,28 @@ function(memdiag_watch_x_messages)
   memdiag_add_sources(mysqlx plugin/x)
 endfunction()
 
+# Leads the only call by which a component reads the machine's memory to
+# components/group_replication_resource_manager/memdiag_memory.cc.
+function(memdiag_judge_member)
+  set(target component_group_replication_resource_manager)
+  if(NOT TARGET ${target}) # a configuration may lack it
+    return()
+  endif()
+  set(folder components/group_replication_resource_manager)
+  set(source ${CMAKE_SOURCE_DIR}/${folder}/resource_manager_stats_collector.cc)
+  file(STRINGS ${source} lines REGEX "get_memory_info[(]m_memory_info[)]")
+  if(NOT lines)
+    message(FATAL_ERROR "memdiag: ${source} does not call get_memory_info() any more; correct "
+      "cmake/upstream/product.cmake and ${folder}")
+  endif()
+  target_link_options(${target} PRIVATE
+    LINKER:--wrap=_ZN19gr_resource_manager15get_memory_infoERNS_11Memory_InfoE)
+  if(WITH_LTO)
+    target_compile_options(${target} PRIVATE -fno-lto)
+  endif()
+  memdiag_add_sources(${target} ${folder})
+endfunction()
+
 function(memdiag_add_to_upstream)
   memdiag_need_target(mysqld)
   set(MEMDIAG_JEMALLOC_INCLUDE ${MEMDIAG_JEMALLOC_DIR}/include)
@@ -200,6 +222,7 @@ function(memdiag_add_to_upstream)
     memdiag_set_version_comment()
     memdiag_bind_group_replication()
     memdiag_watch_x_messages()
+    memdiag_judge_member()
     # The X plugin has this attribute behind the head of a definition, where gcc takes none.
     if(WITH_UBSAN AND TARGET mysqlx)
       target_compile_definitions(mysqlx PRIVATE SUPPRESS_UBSAN=)

@@ -1,8 +1,9 @@
 /*
-  The hook by which the patched component_group_replication_resource_manager
-  gets this server's figures of memory. It is weak, as those of
-  mysys/memdiag/upstream/hooks.h: a server without our layer may load the
-  component, which then reads /proc/meminfo.
+  The hook by which component_group_replication_resource_manager gets this
+  server's figures of memory
+  (components/group_replication_resource_manager/memdiag_memory.cc). It is weak,
+  as those of mysys/memdiag/upstream/hooks.h: a server without our layer may
+  load the component, which then reads /proc/meminfo.
 
   Threads: one at a time. Units: bytes, percent.
 */
@@ -23,18 +24,5 @@ be read.
                                          uint64_t *total_bytes,
                                          uint64_t *available_bytes);
 }
-
-namespace memdiag {
-
-/** Replaces the figures as memdiag_member_memory() does.
-@tparam Memory  System_Memory_Info of the component */
-template <typename Memory>
-void judge(unsigned limit_percent, Memory *memory) {
-  if (memdiag_member_memory != nullptr)
-    memdiag_member_memory(limit_percent, &memory->m_total_bytes,
-                          &memory->m_avail_bytes);
-}
-
-}  // namespace memdiag
 
 #endif  // MEMDIAG_MEMBER_H
