@@ -32,8 +32,7 @@
 
   Threads: start() and stop() as those of a Worker; changed() and actions() from
   any. Locks: one mutex, which the caller of changed() must not hold; under it
-  LOCK_thd_data of the session that is told to end. stop() gives all frames of
-  the buffer pool back. Errors: if a figure is unknown, nothing is done.
+XX Errors: if a figure is unknown, nothing is done.
 */
 
 #ifndef MEMDIAG_CEILING_H

@@ -15,6 +15,7 @@
 #include "my_thread.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
+#include "mysys/memdiag/upstream/private_member.h"
 #include "plugin/memdiag/ledger/process_memory.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
 #include "plugin/memdiag/server/threads/exempt.h"
@@ -27,6 +28,16 @@
 #include "sql/sql_class.h"
 #include "storage/innobase/memdiag/balloon.h"
 #include "storage/innobase/memdiag/innodb.h"
+
+namespace memdiag {
+
+struct Plan_lock {
+  using Member = mysql_mutex_t THD::*;
+  friend Member member_of(Plan_lock);
+};
+template struct Names<Plan_lock, &THD::LOCK_query_plan>;
+
+}  // namespace memdiag
 
 namespace memdiag::ceiling {
 
@@ -230,7 +241,9 @@ bool commits(const Running &statement) {
 /** The caller is as above. An event ends itself; see Running::thd.
 Upstream takes a KILL back behind the statement's commit. One that comes later,
 and is seen before the statement is left, would end its packet there: the next
-statements would not run, and their client would wait for their answers. */
+statements would not run, and their client would wait for their answers.
+EXPLAIN FOR CONNECTION has the lock of the plan while its client reads: the next
+round tries again. */
 void kill_if_passed(Running *statement) {
   if (statement->of_event || !statement->passed_gate.load()) return;
   THD *const thd = statement->thd;
@@ -238,7 +251,7 @@ void kill_if_passed(Running *statement) {
     (void)kill(statement);
     return;
   }
-  thd->lock_query_plan();
+  if (mysql_mutex_trylock(&(thd->*member_of(Plan_lock{}))) != 0) return;
   const auto unlock = create_scope_guard([thd] { thd->unlock_query_plan(); });
   // A routine has more statements, and steps without a plan.
   if (thd->query_plan.get_command() != SQLCOM_END ||
