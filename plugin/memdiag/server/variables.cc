@@ -271,17 +271,27 @@ bool check_target(sys_var *self, THD *thd, set_var *var) {
 }
 
 /** Called with LOCK_global_system_variables, which each new connection needs.
-changed() keeps the giver from its rounds as well. */
+changed() waits for the giver's round and may fill the buffer pool again, so the
+mutex is released meanwhile, as in update_policy(). */
 bool update_target(sys_var *, THD *thd, enum_var_type) {
+  using memdiag::ceiling::wish;
+  static constinit std::mutex one_at_a_time;
   const memdiag::ceiling::No_wait no_wait;
-  const int error = memdiag::ceiling::changed(memdiag::ceiling::wish);
+  mysql_mutex_unlock(&LOCK_global_system_variables);
+  const std::unique_lock<std::mutex> guard(one_at_a_time);
+  mysql_mutex_lock(&LOCK_global_system_variables);
+  const std::string text = wish;
+  mysql_mutex_unlock(&LOCK_global_system_variables);
+  const int error = memdiag::ceiling::changed(text);
+  mysql_mutex_lock(&LOCK_global_system_variables);
   if (error != 0) {
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
                         "memdiag: the ceiling is OFF: error %d", error);
+    // A SET that came meanwhile tries its own.
+    if (text != wish) return false;
     // The server made a copy of what was set, and frees it at the next SET.
-    my_free(memdiag::ceiling::wish);
-    memdiag::ceiling::wish =
-        my_strdup(key_memory_Sys_var_charptr_value, "OFF", MYF(0));
+    my_free(wish);
+    wish = my_strdup(key_memory_Sys_var_charptr_value, "OFF", MYF(0));
   } else if (const std::string doubt = memdiag::ceiling::doubt();
              !doubt.empty())
     push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
