@@ -125,6 +125,7 @@ function(memdiag_watch_x_messages)
       "ngs/message_decoder.cc m_cache[.]alloc_message[(]message_type _ZN3ngs13Message_cache13alloc_messageEhPNS_15Message_requestE"
       "ngs/message_decoder.cc message->ParseFromCodedStream[(]stream[)] _ZN6google8protobuf11MessageLite20ParseFromCodedStreamEPNS0_2io16CodedInputStreamE"
       "session.cc m_dispatcher[.]execute[(]command[)] _ZN3xpl10Dispatcher7executeERKN3ngs15Message_requestE"
+      "sql_data_context.cc srv_session_close[(]m_mysql_session[)] _Z17srv_session_closeP11Srv_session"
       "sql_data_context.cc command_service_run_command[(] _Z27command_service_run_commandP11Srv_session19enum_server_commandPK8COM_DATAPK12CHARSET_INFOPK22st_command_service_cbs17cs_text_or_binaryPv")
     string(REPLACE " " ";" call ${call})
     list(GET call 0 source)

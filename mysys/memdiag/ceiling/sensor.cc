@@ -419,7 +419,7 @@ Taker *begin(int64_t expected_bytes) {
 bool begin_small() {
   Thread *const self = &thread;
   if (asking.load(std::memory_order_relaxed) != 0 || self->in_statement ||
-      self->text_bytes != 0 || self->sends_value)
+      self->text_bytes != 0 || self->sends_value || self->commit_bytes != 0)
     return false;
   self->of_session = true;
   self->base_bytes = self->net_bytes;
@@ -456,7 +456,12 @@ bool commit_is_small(int64_t bytes) {
 bool room_for_commit(int64_t bytes) {
   Thread *const self = &thread;
   const Busy busy(self);
-  if (!self->in_statement) tell_large(self);
+  // Another thread may have the lock that the owner needs.
+  for (int left = 20; !self->in_statement && left > 0; --left) {
+    if (self->told_large) break;
+    tell_large(self);
+    if (!self->told_large) pause_us(50);
+  }
   if (!self->in_statement || bytes <= self->commit_promised_bytes) return true;
   settle(self);
   // The bytes that are promised already count for this document.
@@ -469,6 +474,12 @@ bool room_for_commit(int64_t bytes) {
     tell_owner(&Owner::refused);
   }
   return has_room;
+}
+
+void transaction_ended() {
+  if (thread.commit_bytes == 0) return;
+  forget_commit(&thread);
+  leave_turn(&thread);
 }
 
 void client_sleeps() {
@@ -492,11 +503,8 @@ int64_t end() {
   if (self->expected_bytes != 0)
     account.expect(-std::exchange(self->expected_bytes, 0));
   leave_lane(self);
-  if (self->commit_bytes != 0 &&
-      !ask_owner(&Owner::transaction_goes_on, false)) {
-    forget_commit(self);
-    leave_turn(self);
-  }
+  if (self->commit_bytes != 0 && !ask_owner(&Owner::transaction_goes_on, false))
+    transaction_ended();
   const bool ran = self->in_statement;
   if (!ran && !self->asked_without) return 0;
   const int64_t text = std::exchange(self->text_bytes, 0);

@@ -91,6 +91,9 @@ commits. The statement waits for that, where it may. The bytes are promised
 until the transaction has ended, as far as the thread has not taken them.
 @return false: it must end, and the error is raised */
 bool room_for_commit(int64_t bytes);
+/** The calling thread's transaction has ended: nothing more is promised to it.
+ */
+void transaction_ended();
 /** The calling thread waits for its client, and has for some seconds. */
 void client_sleeps();
 /** That wait is over. */

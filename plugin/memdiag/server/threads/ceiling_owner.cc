@@ -257,7 +257,11 @@ bool holds_lock() {
 
 bool transaction_goes_on() {
   const THD *const thd = current_thd;
-  return thd != nullptr && thd->in_active_multi_stmt_transaction();
+  if (thd == nullptr || !thd->in_active_multi_stmt_transaction()) return false;
+  // After COMMIT AND CHAIN, or BEGIN in a transaction, it is another one.
+  const enum_sql_command command = own().command;
+  return command != SQLCOM_COMMIT && command != SQLCOM_ROLLBACK &&
+         command != SQLCOM_BEGIN;
 }
 
 bool breaks_off() {
