@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "fts0fts.h"
 #include "fts0types.h"
@@ -138,9 +139,31 @@ void visit_documents(const TABLE &table, Visit visit) {
   }
 }
 
+bool differs(const Field &field, const TABLE &table) {
+  return field.is_null() != field.is_null_in_record(table.record[1]) ||
+         (!field.is_null() &&
+          field.cmp_binary_offset(table.record[1] - table.record[0]) != 0);
+}
+
+/** InnoDB collects the words of all documents of a row then. */
+bool changes_document(const TABLE &table) {
+  for (uint i = 0; i < table.s->keys; ++i) {
+    const KEY &index = table.key_info[i];
+    if ((index.flags & HA_FULLTEXT) == 0) continue;
+    for (uint part = 0; part < index.user_defined_key_parts; ++part)
+      if (differs(*index.key_part[part].field, table)) return true;
+  }
+  return std::any_of(
+      table.field, table.field + table.s->fields, [&](const Field *field) {
+        return strcmp(field->field_name, FTS_DOC_ID_COL_NAME) == 0 &&
+               differs(*field, table);
+      });
+}
+
 }  // namespace
 
-bool refuses_document(TABLE *table, const unsigned char *row) {
+bool refuses_document(TABLE *table, const unsigned char *before,
+                      const unsigned char *row) {
   // The fields point into this record.
   if (row != table->record[0] || table->s->db_type()->db_type != DB_TYPE_INNODB)
     return false;
@@ -149,7 +172,9 @@ bool refuses_document(TABLE *table, const unsigned char *row) {
     const uint64_t words = length / least_bytes_of_word;
     most.add(length, {words, words, length});
   });
-  if (most.bytes() == 0 || memdiag_commit_is_small(most.bytes())) return false;
+  if (most.bytes() == 0 || memdiag_commit_is_small(most.bytes()) ||
+      (before == table->record[1] && !changes_document(*table)))
+    return false;
   Takes takes;
   visit_documents(*table, [&](const KEY &index, uint64_t length) {
     takes.add(length, words_of_document(index));

@@ -1,6 +1,7 @@
 /*
-  A statement that writes a large full-text document waits below the ceiling for
-  what the document's words will take when its transaction commits. A COMMIT
+  A statement that writes a large full-text document, or changes a row so that
+  InnoDB collects its words again, waits below the ceiling for what they will
+  take when its transaction commits. A COMMIT
   neither waits nor ends, so what does not fit has to end before.
 
   Ownership: nothing is kept. Threads: the session's own, without a latch of
@@ -20,17 +21,20 @@ struct TABLE;
 namespace memdiag {
 
 /** The row was written.
-@param row  what it is now; nullptr: it was deleted
+@param before  what it was; nullptr: it is new
+@param row     what it is now; nullptr: it was deleted
 @return true: there is no room for its documents' words. The statement must end,
         and the error was raised */
-bool refuses_document(TABLE *table, const unsigned char *row);
+bool refuses_document(TABLE *table, const unsigned char *before,
+                      const unsigned char *row);
 
 /** The same, for the calls of upstream's: without a ceiling it costs a load and
 a branch. */
-inline bool is_refused_document(TABLE *table, const unsigned char *row) {
+inline bool is_refused_document(TABLE *table, const unsigned char *before,
+                                const unsigned char *row) {
   return &memdiag_has_gate != nullptr &&
          memdiag_has_gate.load(std::memory_order_relaxed) && row != nullptr &&
-         refuses_document(table, row);
+         refuses_document(table, before, row);
 }
 
 }  // namespace memdiag

@@ -56,6 +56,10 @@ bool Told_to_end::handle_condition(THD *thd, uint error, const char *,
                                    Sql_condition::enum_severity_level *level,
                                    const char *) {
   Own &mine = own();
+  // A row whose documents were refused. It was not to be logged yet.
+  if (error == ER_BINLOG_ROW_LOGGING_FAILED && thd->is_error() &&
+      thd->get_stmt_da()->mysql_errno() == ER_CAPACITY_EXCEEDED)
+    return true;
   if (mine.raises || *level != Sql_condition::SL_ERROR ||
       !is_told_to_end(mine.running) ||
       std::find(std::begin(consequences), std::end(consequences), error) ==
