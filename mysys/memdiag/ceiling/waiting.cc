@@ -18,6 +18,9 @@ constexpr uint64_t longest_packet_us = 50'000'000;
 /** After so long, a packet needs only the reserve. Where idle sessions keep
 what is missing, plenty may never be left. */
 constexpr uint64_t patient_packet_us = 5'000'000;
+/** With a lock of the server's, a thread waits no longer for a block that it
+may be refused. */
+constexpr uint64_t longest_with_lock_us = 250'000;
 constinit Going_on going_on;
 
 /** The bytes that a statement takes for each byte of a large text, in
@@ -227,6 +230,10 @@ bool ends_at_once(const Thread *self) {
 
 bool wait(Thread *self, int64_t bytes, May may) {
   if (must_go_on(self, bytes)) return true;
+  const uint64_t longest_us =
+      may.refusal != Refusal::never && ask_owner(&Owner::holds_lock, false)
+          ? longest_with_lock_us
+          : UINT64_MAX;
   if (may.refusal != Refusal::after_the_wait &&
       in_lane.load(std::memory_order_relaxed) == self && take_lane(self))
     return true;
@@ -244,6 +251,10 @@ bool wait(Thread *self, int64_t bytes, May may) {
       break;
     }
     if (waits_are_over(self) || (may.raise && ends_at_once(self))) break;
+    if (now_us - began_us >= longest_us) {
+      last = Answer::refuse;
+      break;
+    }
     tell_large(self);
     waits(self, bytes, !may.raise);
     // Its last round may have seen plenty.

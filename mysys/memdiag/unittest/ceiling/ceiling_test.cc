@@ -805,6 +805,27 @@ TEST_F(Ceiling,
   EXPECT_EQ(0, account.promised_bytes());
 }
 
+/** Such as by COM_RESET_CONNECTION, or with a session of the X protocol. */
+TEST_F(Ceiling, a_transaction_that_ends_otherwise_leaves_nothing_promised) {
+  static constexpr Owner owner{.transaction_goes_on = [] { return true; }};
+  begin_statement(&owner);
+  EXPECT_TRUE(room_for_commit(150 * mb));
+  end();
+  EXPECT_EQ(150 * mb, account.promised_bytes());
+  EXPECT_FALSE(begin_small()) << "its end would not be seen";
+  transaction_ended();
+  EXPECT_EQ(0, account.promised_bytes());
+  EXPECT_TRUE(begin_small());
+  std::thread other([] {
+    on_event(true, 0, 0);
+    begin(0);
+    EXPECT_TRUE(room_for_commit(150 * mb)) << "the turn is free";
+    transaction_ended();
+  });
+  other.join();
+  EXPECT_EQ(0, account.promised_bytes());
+}
+
 TEST_F(Ceiling,
        a_statement_whose_commit_has_no_room_is_refused_after_its_wait) {
   static unsigned errors;
@@ -982,6 +1003,24 @@ TEST_F(Ceiling, a_thread_that_holds_a_lock_of_the_server_waits_behind_it) {
   holds = true;
   EXPECT_TRUE(on_ask(Pool::statement, 32 * mb)) << "could end the server";
   EXPECT_EQ(waits + 2, counters.waits);
+}
+
+/** SET of a user variable has LOCK_thd_data of its session, which KILL and
+PROCESSLIST wait for, and what they hold stops new sessions. */
+TEST_F(Ceiling, with_a_lock_of_the_server_a_large_value_is_refused_soon) {
+  static bool holds;
+  holds = true;
+  static constexpr Owner owner{.keeps_value = [] { return true; },
+                               .holds_lock = [] { return holds; }};
+  begin_statement_at_red(&owner);
+  const Giver giver(100'000, false);
+  uint64_t began_us = now_us;
+  EXPECT_FALSE(on_ask(Pool::session, 32 * mb, strings));
+  EXPECT_LT(now_us - began_us, 1'000'000u);
+  holds = false;
+  began_us = now_us;
+  EXPECT_FALSE(on_ask(Pool::session, 32 * mb, strings));
+  EXPECT_GE(now_us - began_us, longest_ask_us);
 }
 
 TEST_F(Ceiling, the_packet_behind_a_statement_that_ended_is_not_refused) {

@@ -187,9 +187,10 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
     if (mode.load() == Target::off || !started) break;
     *waited = true;
     if (!acts()) break;
-    in_vain = thd->killed ||
-              ((!is_small || mine->may_keep) && waited_us >= longest_us);
-    if (in_vain) break;
+    // A small one that keeps nothing begins then.
+    const bool is_over = waited_us >= longest_us;
+    in_vain = thd->killed || (is_over && (!is_small || mine->may_keep));
+    if (in_vain || is_over) break;
     wait_at_gate(self, thd);
     *expected = expectation_of(self, *mine);
   }
@@ -394,6 +395,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
     memcpy(running->digest.data(), digest, running->digest.size());
     running->hash = hash_of(digest);
   }
+  mine.command = thd->lex->sql_command;
   bool began_early = running->taker != nullptr;
   // EXECUTE is exempt, and its statement asks again.
   statement_gate::note_let_through(&gate, true);
@@ -417,7 +419,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   {
     // The giver reads these, too.
     MUTEX_LOCK(locked, running->listed ? &self.mutex : nullptr);
-    running->may_end = exempt::may_end(thd->lex->sql_command);
+    running->may_end = exempt::may_end(mine.command);
     running->may_keep = may_keep;
     running->logged_as_text = logged_as_text;
   }
