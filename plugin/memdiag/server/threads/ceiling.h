@@ -32,7 +32,9 @@
 
   Threads: start() and stop() as those of a Worker; changed() and actions() from
   any. Locks: one mutex, which the caller of changed() must not hold; under it
-XX Errors: if a figure is unknown, nothing is done.
+  LOCK_thd_data and LOCK_query_plan of the session that is told to end, if they
+  are free. stop() gives all frames of the buffer pool back. Errors: if a figure
+  is unknown, nothing is done.
 */
 
 #ifndef MEMDIAG_CEILING_H
