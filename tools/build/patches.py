@@ -192,6 +192,8 @@ def lint_header(patch: Patch) -> list[str]:
         problems.append(f"header lacks {', '.join(f'{x}:' for x in missing)}")
     elif order != list(fields):
         problems.append(f"header fields: want, once each and in order, {fields}")
+    ours = re.findall(r"[\w-]+(?:/[\w.-]+)*/memdiag/[\w./-]+\.(?:cc|h|test)\b", patch.header)
+    problems += [f"header names {path}, which is not there" for path in ours if not (ROOT / path).is_file()]
     return problems
 
 

@@ -103,6 +103,11 @@ class Lint(Case):
             ("header lacks Test:", both, {"hooks/one.patch": one.replace("Test: this one.\n", "")}),
             ("header lacks Why:", both, {"hooks/one.patch": one.replace("the test needs it.", "")}),
             (
+                "hooks/one.patch: header names sql/memdiag/gone.h, which is not there",
+                both,
+                {"hooks/one.patch": one.replace("Test: this one.", "Test: sql/memdiag/gone.h")},
+            ),
+            (
                 "diets/two.patch: header lacks Leave out:",
                 both,
                 {"diets/two.patch": two.replace("Leave out: its line.", "Leave out:")},
