@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "mysys/memdiag/base/interruption.h"
+
 namespace memdiag::profile {
 namespace {
 
@@ -44,7 +46,7 @@ std::string folded(const Profile &profile, const Symbols &symbols,
 std::optional<Folded_bytes> parse_folded(std::string_view text,
                                          size_t *wrong_line) {
   Folded_bytes stacks;
-  for (size_t number = 1; !text.empty(); ++number) {
+  for (size_t number = 1; !text.empty() && !is_interrupted(); ++number) {
     const size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     const auto parsed =
@@ -56,7 +58,13 @@ std::optional<Folded_bytes> parse_folded(std::string_view text,
     text.remove_prefix(end + 1);
     if (!parsed) continue;
     auto found = stacks.find(parsed->first);
-    if (found == stacks.end()) found = stacks.emplace(parsed->first, 0).first;
+    if (found == stacks.end()) {
+      if (stacks.size() == most_earlier_stacks) {
+        *wrong_line = number;
+        return std::nullopt;
+      }
+      found = stacks.emplace(parsed->first, 0).first;
+    }
     found->second = std::min(most_bytes, found->second + parsed->second);
   }
   return stacks;

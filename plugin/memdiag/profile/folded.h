@@ -34,11 +34,14 @@ std::string folded(const Profile &profile, const Symbols &symbols,
 /** Bytes of each line. */
 using Folded_bytes = std::map<std::string, uint64_t, std::less<>>;
 
+/** More different stacks are refused: a short text would take 50 times its
+size. The profiler's default memory has room for half as many. */
+constexpr size_t most_earlier_stacks = 100'000;
 /** Reads what folded() wrote. Any text may come: it is untrusted. Empty lines
 are ignored, and stacks that occur twice are added up.
 @param wrong_line  gets the number (from 1) of the first line that is not a
-stack, a space and a number below 2^63. A last line without a line end is wrong,
-too, because the text was cut off
+stack, a space and a number below 2^63, or is one stack too many. A last line
+without a line end is wrong, too, because the text was cut off
 @return empty: a line is wrong */
 std::optional<Folded_bytes> parse_folded(std::string_view text,
                                          size_t *wrong_line);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "mysys/memdiag/base/interruption.h"
 #include "plugin/memdiag/profile/stacks.h"
 
 namespace memdiag::profile {
@@ -15,6 +16,7 @@ std::vector<Stack_change> difference(const Folded_bytes &before,
       after.sample_bytes > 1 ? static_cast<double>(after.sample_bytes) : 0;
   std::map<std::string, Change> stacks;
   for (const auto &[stack, count] : before) {
+    if (is_interrupted()) break;
     const auto bytes = static_cast<double>(count);
     stacks[stack].before = {bytes, 0, bytes * variance_of_byte, 0};
   }
@@ -23,6 +25,7 @@ std::vector<Stack_change> difference(const Folded_bytes &before,
     for (const auto &[stack, live] : lives) stacks[stack].after += live;
   std::vector<Stack_change> changes;
   for (auto &[stack, change] : stacks) {
+    if (is_interrupted()) break;
     // The earlier text has whole bytes.
     change.after.bytes = std::round(change.after.bytes);
     if (change.bytes() != 0) changes.push_back({stack, change});

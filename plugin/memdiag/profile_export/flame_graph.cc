@@ -324,18 +324,6 @@ class Drawing {
   const Heading m_heading;
 };
 
-void add_stack(Frame_tree *tree, const std::string &pool,
-               std::string_view stack, const Frame_weight &weight) {
-  std::vector<std::string_view> frames;
-  for (;;) {
-    const size_t end = stack.find(';');
-    frames.push_back(stack.substr(0, end));
-    if (end == std::string_view::npos) break;
-    stack.remove_prefix(end + 1);
-  }
-  tree->add(frames, pool, weight);
-}
-
 std::string about_samples(const Profile &profile) {
   std::string words = "Live memory that was allocated since " +
                       moment_text(profile.since_us) + ". One sample for each " +
@@ -357,8 +345,7 @@ std::string flame_graph(const Profile &profile, const Symbols &symbols,
        folded_stacks(profile, symbols, options.first)) {
     double bytes = 0;
     for (const auto &[stack, live] : stacks) {
-      add_stack(&tree, pool, stack,
-                {live.bytes, 0, live.bytes, live.bytes_variance});
+      tree.add(stack, pool, {live.bytes, 0, live.bytes, live.bytes_variance});
       bytes += live.bytes;
     }
     if (bytes > 0) pools.emplace_back(pool, bytes);
@@ -386,12 +373,13 @@ std::string difference_flame_graph(std::vector<Stack_change> changes,
   double grew = 0;
   double shrank = 0;
   for (const Stack_change &changed : changes) {
+    if (is_interrupted()) break;
     const Change &change = changed.change;
     const double width = std::abs(change.bytes());
     (change.bytes() > 0 ? grew : shrank) += width;
-    add_stack(&tree, changed.pool(), changed.stack,
-              {width, change.before.bytes, change.after.bytes,
-               change.bytes_variance()});
+    tree.add(changed.stack, changed.pool(),
+             {width, change.before.bytes, change.after.bytes,
+              change.bytes_variance()});
   }
   const Frame_weight &total = tree.total();
   const std::string line =

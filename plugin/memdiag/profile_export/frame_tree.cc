@@ -31,12 +31,15 @@ void Frame_tree::count(Node *node, uint32_t pool, const Frame_weight &weight) {
   }
 }
 
-void Frame_tree::add(std::span<const std::string_view> stack,
-                     std::string_view pool, const Frame_weight &weight) {
+void Frame_tree::add(std::string_view stack, std::string_view pool,
+                     const Frame_weight &weight) {
   const uint32_t pool_number = number_of(pool);
   uint32_t at = 0;
   count(&m_nodes[at], pool_number, weight);
-  for (const std::string_view name : stack) {
+  for (size_t begin = 0, end; begin <= stack.size(); begin = end + 1) {
+    end = std::min(stack.find(';', begin), stack.size());
+    const std::string name(stack.substr(begin, end - begin));
+    if (m_nodes.size() == max_nodes && !m_numbers.contains(name)) return;
     const uint32_t number = number_of(name);
     const uint64_t key = uint64_t{at} << 32 | number;
     auto child = m_children.find(key);

@@ -4,8 +4,9 @@
 
   Ownership: a tree owns its names; Placed_frame points to them. Threads: each
   object belongs to one thread. Errors: std::bad_alloc.
-  Memory: about 120 bytes for each node, and at most max_nodes nodes. When they
-  are used up, a stack ends at its last frame that has a node.
+  Memory: about 120 bytes for each node, the names of their functions and of the
+  pools, and at most max_nodes nodes. When they are used up, a stack ends at its
+  last frame that has a node.
 */
 
 #ifndef MEMDIAG_FRAME_TREE_H
@@ -13,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -61,9 +61,9 @@ class Frame_tree {
 
   Frame_tree();
 
-  /** @param stack  the outermost function first
+  /** @param stack  the outermost function first, a semicolon between two
   Add all stacks of one pool before those of the next. */
-  void add(std::span<const std::string_view> stack, std::string_view pool,
+  void add(std::string_view stack, std::string_view pool,
            const Frame_weight &weight);
 
   const Frame_weight &total() const { return m_nodes[0].weight; }

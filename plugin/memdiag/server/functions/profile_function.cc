@@ -81,7 +81,7 @@ std::string parse_earlier(UDF_ARGS *args, profile::Folded_bytes *stacks) {
   auto parsed = profile::parse_folded({args->args[1], args->lengths[1]}, &line);
   if (!parsed)
     return std::string(wanted) + ": line " + std::to_string(line) +
-           " is not of that form, or was cut off";
+           " is not of that form, was cut off, or is one stack too many";
   *stacks = std::move(*parsed);
   return "";
 }
@@ -96,6 +96,7 @@ Outcome make_text(UDF_ARGS *args, std::string *text) {
   if (format == nullptr)
     return refuse("its first argument must be one of these formats: " +
                   profile_format_names());
+  const Interruptible until_killed(sql_function::is_killed, thd);
   profile::Folded_bytes earlier;
   if (args->arg_count == 2) {
     if (format->difference == nullptr)
@@ -104,7 +105,6 @@ Outcome make_text(UDF_ARGS *args, std::string *text) {
     if (const std::string wrong = parse_earlier(args, &earlier); !wrong.empty())
       return refuse(wrong);
   }
-  const Interruptible until_killed(sql_function::is_killed, thd);
   const auto profile = profile::take_profile();
   if (!profile) return Outcome::null;
   const profile::Symbols symbols(*profile);

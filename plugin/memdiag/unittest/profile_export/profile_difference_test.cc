@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "mysys/memdiag/base/interruption.h"
 #include "plugin/memdiag/unittest/mutate.h"
 #include "plugin/memdiag/unittest/profile_for_test.h"
 
@@ -53,6 +54,36 @@ TEST(Difference, ComparesAKeptTextByTheNamesOfFunctions) {
   ASSERT_EQ(5u, changes.size());
   EXPECT_EQ("session", changes[0].pool());
   EXPECT_EQ(200, changes[0].change.bytes());
+}
+
+/** A map's nodes take 50 times a line of ten bytes. */
+TEST(Difference, AKeptTextMayHaveSoManyStacks) {
+  std::string text;
+  for (size_t i = 0; i < most_earlier_stacks; ++i)
+    text += std::to_string(i) + " 1\n";
+  const size_t most = text.size();
+  text += "5 1\n";
+  EXPECT_EQ(most_earlier_stacks, parsed(text).size()) << "one that it has";
+  text.resize(most);
+  text += "new 1\n";
+  EXPECT_EQ(most_earlier_stacks + 1, wrong_line_of(text));
+}
+
+TEST(Difference, KillEndsTheReadingOfAKeptText) {
+  std::string text;
+  for (size_t i = 0; i < 1000; ++i) text += std::to_string(i) + " 1\n";
+  size_t asked = 0;
+  const Interruptible soon(
+      [](const void *context) {
+        return ++*static_cast<size_t *>(const_cast<void *>(context)) > 100;
+      },
+      &asked);
+  EXPECT_EQ(100u, parsed(text).size());
+  asked = 0;
+  Folded_bytes before;
+  for (size_t i = 0; i < 1000; ++i) before[std::to_string(i)] = 1;
+  Profile_maker after;
+  EXPECT_GT(1000u, difference(before, after.profile, after.symbols()).size());
 }
 
 TEST(Difference, TheErrorOfAKeptTextIsThatOfTheRate) {
