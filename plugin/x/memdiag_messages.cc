@@ -17,6 +17,10 @@
   that connects gets the error and ends its connection, as all errors of the
   decoder do.
 
+  While a large message is read, its client may stand still for
+  mysqlx_read_timeout, also without a ceiling. Upstream may give up after half a
+  second (Timeouts).
+
   Threads: the one that serves the client. Errors: as the replaced functions.
 */
 

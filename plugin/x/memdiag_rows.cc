@@ -5,8 +5,9 @@
   So a long value is asked for before it is copied: its statement waits, or ends
   with an error.
 
-  The linker redirects the plugin's calls of command_service_run_command() to
-  this file (--wrap, in cmake/upstream/product.cmake). It runs a command of a
+  The linker redirects the server's calls of command_service_run_command() to
+  this file (--wrap, in cmake/upstream/product.cmake): those of the X plugin, and
+  those of plugins that run commands as a service. It runs a command of a
   session, and calls functions of the plugin with the values of its rows.
 
   Threads: the one that runs the command; one command may run within another.
