@@ -12,7 +12,7 @@ from harness import burst, corpus
 from harness.checks import Checks
 from harness.common import say
 from harness.problem import Problem
-from harness.server import Server, initialise
+from harness.server import Server, initialise, private_folder
 from harness.snapshots import Diagnostics, Figures, Snapshot, highest
 from harness.sql import SqlError
 
@@ -31,6 +31,7 @@ MYSQLD_OPTIONS = (
 
 def start(server: Server) -> None:
     if server.attach():
+        private_folder(server.folder)
         if server.runs_current_program():
             say(f"== using the server that is up already (process {server.pid})")
             return

@@ -145,6 +145,19 @@ def last_line(text: str) -> str:
     return lines[-1] if lines else "(it said nothing)"
 
 
+def private_folder(folder: Path) -> None:
+    """Makes the folder of a server, or closes an existing one to other users.
+
+    A client that reaches the socket is root@localhost, and can make mysqld write files with the rights of its user.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.stat()
+    if status.st_uid != os.getuid():
+        raise Problem(f"{folder} belongs to another user (number {status.st_uid}); remove it")
+    if status.st_mode & 0o077:
+        folder.chmod(0o700)
+
+
 def private_socket(folder: Path) -> Path:
     """The socket of the server that lives in `folder`: always the same, and short enough for a Unix socket.
 
@@ -173,7 +186,7 @@ def initialise(build: Build, data: Path, options: Sequence[str] = ()) -> None:
         raise Problem(f"{data} exists already")
     unfinished = data.with_name(data.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    data.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(data.parent)
     command = [*build.command(), *build.common_options(), "--initialize-insecure", f"--datadir={unfinished}", *options]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
@@ -223,6 +236,7 @@ class Server:
         """Start mysqld and wait until it answers; a Problem with the tail of its error log when it does not."""
         if not self.data.is_dir():
             raise Problem(f"{self.data} is missing; initialise it first")
+        private_folder(self.folder)
         owner = self.socket_owner()
         if owner is not None:
             raise Problem(

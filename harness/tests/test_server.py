@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from unittest import mock
 
+from harness import phrase_searches
 from harness.problem import Problem
 from harness.scratch import Scratch
 from harness.server import Build, Server, initialise, private_socket
@@ -76,6 +77,39 @@ class Starting(Case):
             with self.assertRaisesRegex(Problem, "did not start"):
                 server.attach()
 
+    def test_its_folder_is_closed_to_other_users(self):
+        (self.folder / "data").mkdir(parents=True)
+        self.folder.chmod(0o755)
+        server = Server(self.build(f"stat -c %a {self.folder} >{self.root}/mode; exit 1"), self.folder)
+        with self.assertRaisesRegex(Problem, "ended while starting"):
+            server.start()
+        self.assertEqual((self.root / "mode").read_text(), "700\n")
+
+    def test_the_folder_of_a_server_that_runs_is_closed_to_other_users(self):
+        (self.folder / "data").mkdir(parents=True)
+        self.folder.chmod(0o755)
+        server = Server(self.build("exit 0"), self.folder)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(server.socket))
+            other.listen()
+            server.pid_file.write_text(str(os.getpid()))
+            with (
+                mock.patch.object(Path, "read_bytes", lambda _: f"--datadir={server.data}".encode()),
+                mock.patch.object(server, "runs_current_program", lambda: True),
+                mock.patch.object(phrase_searches, "say"),
+            ):
+                phrase_searches.start(server)
+        self.assertEqual(self.folder.stat().st_mode & 0o777, 0o700)
+
+    def test_a_folder_of_another_user(self):
+        (self.folder / "data").mkdir(parents=True)
+        server = Server(self.build("exit 0"), self.folder)
+        with (
+            mock.patch.object(os, "getuid", lambda: self.folder.stat().st_uid + 1),
+            self.assertRaisesRegex(Problem, "folder belongs to another user"),
+        ):
+            server.start()
+
     def test_a_dead_socket_is_no_server(self):
         self.folder.mkdir()
         server = Server(self.build("exit 0"), self.folder)
@@ -96,6 +130,7 @@ class Initialising(Case):
         build = self.build('for x; do case $x in --datadir=*) mkdir "${x#*=}";; esac; done')
         initialise(build, self.folder / "data")
         self.assertEqual(list(self.folder.iterdir()), [self.folder / "data"])
+        self.assertEqual(self.folder.stat().st_mode & 0o777, 0o700)
         with self.assertRaisesRegex(Problem, "exists already"):
             initialise(build, self.folder / "data")
 

@@ -33,7 +33,8 @@ def build(preset: str, out: Path, *kinds: str, env: dict[str, str] | None = None
 def smoke(run: Run) -> None:
     folder = run.work / "smoke"
     remove(folder)
-    folder.mkdir(parents=True)
+    # A server's socket lies below it, and the server runs with the rights of this user.
+    folder.mkdir(mode=0o700, parents=True)
     try:
         # Without debug symbols and compression it takes seconds instead of minutes.
         quick = {"DEB_BUILD_OPTIONS": "noautodbgsym", "DPKG_DEB_COMPRESSOR_TYPE": "none", "XZ_OPT": "-0"}
