@@ -50,7 +50,7 @@ def lock(path: Path, doing: str):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"-- waiting: another process is {doing}")
+            say(f"-- waiting: another process is {doing}, and holds {path}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -329,13 +329,18 @@ if [ "$1" = mysqld ] && ! only_asks "$@"; then
   rm -rf "$state"/health.cnf "$state"/init.*
 
   making=$datadir/memdiag-making made=$datadir/memdiag-made # as the packages' make-data
-  health_file=.healthcheck.cnf
+  health_file=.healthcheck.cnf lock=''
   if [ ! -e "$datadir/mysql" ]; then
+    # Another container may have the same volume. NFS refuses such a lock of a folder, and then there is none.
+    exec {lock}<"$datadir"
+    flock -n -E 75 "$lock" 2>/dev/null || [ $? != 75 ] ||
+      mysql_error "another container is making a data directory in $datadir. Give each a volume of its own."
     [ -e "$made" ] || make_data_directory "$@"
     move_made
   fi
   # A run that was ended left these, and then somebody restored data. InnoDB would read the files.
   rm -rf "$making" "$made"
+  [ -z "$lock" ] || exec {lock}<&-
   if [ -n "$MYSQL_INITIALIZE_ONLY" ]; then
     mysql_note "There is a data directory, and MYSQL_INITIALIZE_ONLY asks for no more."
     exit

@@ -527,8 +527,16 @@ class Prestart(Script):
             with self.assertRaises(subprocess.TimeoutExpired):
                 process.wait(0.3)
             self.assertEqual(self.calls(), 0)
-        self.assertEqual(process.communicate(), (None, ""))
+        self.assertIn("waiting: another process", process.communicate()[1])
         self.assertEqual((process.returncode, self.calls()), (0, 1))
+
+    def test_other_users_cannot_hold_the_lock(self):
+        lock = self.root / "run/mysql-memdiag.lock"
+        for before in (None, 0o644):
+            if before:
+                lock.chmod(before)
+            self.assertEqual(self.run_it(), (0, ""))
+            self.assertEqual(lock.stat().st_mode & 0o777, 0o600)
 
     def test_user_mysql_makes_the_data(self):
         """Also where another run, or an intruder with its rights, has left something."""
@@ -753,16 +761,41 @@ class EntryPoint(Script):
 
     def test_a_data_directory_needs_no_secret(self):
         """Its file may be gone: the container did not start any more."""
-        script = self.moved(ROOT / "packaging/container/docker-entrypoint.sh")
         for folder in ("data/mysql", "run/mysqld"):
             (self.root / folder).mkdir(parents=True)
-        path = f"{self.root}/bin:{os.environ['PATH']}"
-        names = {"MYSQL_ROOT_PASSWORD_FILE": "/no/such/secret", "PATH": path, "ROOT": str(self.root)}
-        done = captured([script, "mysqld"], env=names)
+        secret = "/no/such/secret"
+        done = self.run_it(MYSQL_ROOT_PASSWORD_FILE=secret)
         self.assertEqual("started\n", done.stdout, done.stderr)
         (self.root / "data/mysql").rmdir()
-        done = captured([script, "mysqld"], env=names)
+        done = self.run_it(MYSQL_ROOT_PASSWORD_FILE=secret)
         self.assertIn("/no/such/secret, which cannot be read", done.stderr)
+
+    def run_it(self, **names: str) -> subprocess.CompletedProcess:
+        script = self.moved(ROOT / "packaging/container/docker-entrypoint.sh")
+        path = f"{self.root}/bin:{os.environ['PATH']}"
+        return captured([script, "mysqld"], env={"PATH": path, "ROOT": str(self.root), **names})
+
+    def test_two_containers_on_one_empty_volume(self):
+        for folder in ("data/memdiag-made/mysql", "run/mysqld"):
+            (self.root / folder).mkdir(parents=True)
+        held = os.open(self.root / "data", os.O_RDONLY)
+        self.addCleanup(os.close, held)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = self.run_it()
+        self.assertIn("another container is making a data directory", done.stderr)
+        self.assertEqual((done.returncode, os.listdir(self.root / "data")), (1, ["memdiag-made"]))
+        fcntl.flock(held, fcntl.LOCK_UN)
+        done = self.run_it()
+        self.assertEqual(("started\n", ["mysql"]), (done.stdout, os.listdir(self.root / "data")), done.stderr)
+
+    def test_the_server_does_not_hold_the_lock(self):
+        for folder in ("data/memdiag-made/mysql", "run/mysqld"):
+            (self.root / folder).mkdir(parents=True)
+        self.make_program(
+            "bin/mysqld", dict(self.PROGRAMS)["mysqld"].replace("echo started", "flock -n $ROOT/data echo free")
+        )
+        self.assertEqual("free\n", self.run_it(lock="x").stdout)
+        self.assertEqual("free\n", self.run_it(lock="x").stdout)
 
 
 class Rotation(Script):

@@ -651,4 +651,4 @@ class Environment(Case):
                 said = other.stdout.readline()  # it waits after that
                 other.kill()
                 self.assertEqual(other.stdout.read(), b"")
-        self.assertIn(b"waiting: another process is working", said)
+        self.assertIn(f"waiting: another process is working, and holds {self.root}/lock".encode(), said)
