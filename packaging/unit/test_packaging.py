@@ -1201,6 +1201,44 @@ class Maintainer(Script):
         self.script("postinst", "configure", "")
         self.assertTrue((self.root / "debconf").exists())
 
+    def test_what_an_administrator_deleted_does_not_come_back(self):
+        self.script("postinst", "configure", "")
+        local = "etc/apparmor.d/local/usr.sbin.mysqld"
+        for path in (*self.COPIES, local):
+            (self.root / path).unlink()
+        self.script("postinst", "configure", "1")
+        self.script("prerm", "remove")
+        self.script("postinst", "configure", "1")
+        for path in (*self.COPIES, local):
+            self.assertFalse((self.root / path).exists(), path)
+
+    def test_what_an_administrator_deleted_of_a_stock_server_does_not_come_back(self):
+        (self.root / "owned").write_text("".join(f"{self.root / path}\n" for path in self.COPIES))
+        self.script("postinst", "configure", "")
+        for path in self.COPIES:
+            self.assertFalse((self.root / path).exists(), path)
+
+    def test_a_reinstallation_brings_back_what_removal_deleted(self):
+        for _ in range(2):
+            self.script("postinst", "configure", "")
+            for path in (*self.COPIES, "etc/apparmor.d/local/usr.sbin.mysqld"):
+                self.assertTrue((self.root / path).exists(), path)
+            self.script("prerm", "remove")
+
+    def test_the_kernel_has_a_profile_as_long_as_its_file_is_there(self):
+        self.make_program("bin/aa-enabled", "true")
+        self.make_program("bin/apparmor_parser", 'for file; do :; done; [ -e "$file" ] && echo "$1" >>$ROOT/asked')
+        profile = self.root / self.COPIES[1]
+        for change, asked in (((lambda: None), ["-r", "-R"]), (lambda: profile.write_text("mine"), ["-r"])):
+            self.script("postinst", "configure", "")
+            change()
+            self.script("prerm", "remove")
+            self.assertEqual((self.root / "asked").read_text().split(), asked)
+            (self.root / "asked").unlink()
+        profile.unlink()
+        self.script("postinst", "configure", "1")
+        self.assertFalse((self.root / "asked").exists())
+
     def test_copies_that_nobody_changed_go_after_an_upgrade_too(self):
         self.script("postinst", "configure", "")
         for name in self.TEMPLATES:
