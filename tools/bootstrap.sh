@@ -58,9 +58,12 @@ memdiag_bootstrap() {
     return 1
   fi
   echo "-- installing these Debian packages (one to three minutes): $missing"
-  # apt-get update downloads lists, so it runs only where they are missing or too old.
-  memdiag_apt_install --simulate >/dev/null 2>&1 || apt-get -q update </dev/null || true
-  memdiag_apt_install || {
+  # apt-get update downloads lists, so it runs only where they are missing or too old: the archive no longer
+  # has what old ones name. The second try says what is wrong if that was not the reason.
+  memdiag_apt_install 2>/dev/null || {
+    apt-get -q update </dev/null || true # one of several archives may be gone
+    memdiag_apt_install
+  } || {
     echo "error: apt-get could not install them (its message is above)." >&2
     echo "  Check the network and /etc/apt, and run the same command again." >&2
     return 1
@@ -70,6 +73,5 @@ memdiag_bootstrap() {
 memdiag_apt_install() {
   # $missing is a list of package names, which the shell splits.
   # shellcheck disable=SC2086
-  DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends "$@" \
-    install $missing </dev/null
+  DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install $missing </dev/null
 }

@@ -48,8 +48,21 @@ class Bootstrap(Scratch):
         self.assertRegex(done.stdout, r"installing these Debian packages.*: bison")
         self.assertRegex(self.calls.read_text(), r"install bison$")
 
+    def test_lists_that_are_too_old(self):
+        """They know the packages, and the archive has newer ones. One of two archives is gone."""
+        apt = f"""case $* in
+        *--simulate*) exit 0 ;;
+        *update*) : >"{self.root}/updated"; exit 100 ;;
+        *) [ -e "{self.root}/updated" ] || {{ echo "404 Not Found" >&2; exit 100; }} ;;
+        esac"""
+        self.debian(user=0, apt=apt)
+        done = self.bootstrap()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual([x.split()[-1] for x in self.calls.read_text().splitlines()], ["bison", "update", "bison"])
+
     def test_apt_that_fails(self):
-        self.debian(user=0, apt="exit 100")
+        self.debian(user=0, apt="echo E: no room >&2; exit 100")
         done = self.bootstrap()
         self.assertEqual(done.returncode, 1)
+        self.assertIn("E: no room", done.stderr)
         self.assertIn("apt-get could not install them", done.stderr)
