@@ -1,5 +1,6 @@
 """The commit that results belong to."""
 
+from harness.checkout import git
 from harness.common import ROOT
 from harness.problem import Problem
 from harness.programs import captured
@@ -8,7 +9,7 @@ from harness.programs import captured
 def commit() -> str:
     """As git describes the checkout: a tree with changes ends in -dirty."""
     try:
-        done = captured(["git", "-C", ROOT, "describe", "--always", "--dirty"])
+        done = captured([*git(ROOT), "describe", "--always", "--dirty"])
     except FileNotFoundError:
         return "unknown"
     return done.stdout.strip() or "unknown"

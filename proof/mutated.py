@@ -20,6 +20,7 @@ from textwrap import shorten
 from typing import Any
 
 from harness import signals
+from harness.checkout import own_files
 from harness.common import ROOT, say
 from harness.problem import Problem
 from harness.programs import captured
@@ -63,8 +64,7 @@ def mutant(path: str, text: str, place: Place, seed: str) -> Mutant:
 
 
 def tracked() -> list[str]:
-    listed = captured(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT).stdout.splitlines()
-    return sorted(path for path in listed if (ROOT / path).is_file())
+    return [str(path.relative_to(ROOT)) for path in own_files(ROOT)]
 
 
 def copy() -> None:

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from harness.checkout import git
 from harness.common import ROOT
 from harness.problem import Problem
 from harness.programs import captured, run_group
@@ -52,11 +53,11 @@ def versions(build: Path) -> tuple[str, str]:
 def commit() -> tuple[str, str, int]:
     """The newest commit, its stamp, and the packages' date: the commit's, or
     SOURCE_DATE_EPOCH where that is set."""
-    command = ["git", "log", "-1", "--format=%H %ct"]
+    command = [*git(ROOT), "log", "-1", "--format=%H %ct"]
     # rpmbuild may unpack this into another repository's folder.
     env = {**os.environ, "GIT_CEILING_DIRECTORIES": str(ROOT.parent)}
     try:
-        done = captured(command, cwd=ROOT, env=env)
+        done = captured(command, env=env)
         name, date = done.stdout.split() if done.returncode == 0 else ("", "")
         said = done.stderr.strip()
     except FileNotFoundError:

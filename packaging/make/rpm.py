@@ -11,6 +11,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from harness.checkout import git
 from harness.common import ROOT, say
 from harness.problem import Problem
 from make.product import PACKAGING, Product, logged
@@ -76,7 +77,7 @@ def filled(text: str, names: dict[str, str]) -> str:
 
 def pack_checkout(path: Path, prefix: str) -> None:
     """The newest commit as a tarball, the same whenever it is made."""
-    tar = subprocess.run(["git", "-C", ROOT, "archive", f"--prefix={prefix}", "HEAD"], capture_output=True, check=False)
+    tar = subprocess.run([*git(ROOT), "archive", f"--prefix={prefix}", "HEAD"], capture_output=True, check=False)
     if tar.returncode:
         raise Problem(f"git could not pack {ROOT}: {tar.stderr.decode(errors='replace').strip()}")
     path.write_bytes(gzip.compress(tar.stdout, mtime=0))
