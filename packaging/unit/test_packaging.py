@@ -10,6 +10,7 @@ import subprocess
 import sys
 import unittest
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from unittest import mock
 
@@ -1117,6 +1118,16 @@ class Maintainer(Script):
         places = deb.COMMON_FILES.values()
         self.assertIn("etc/apparmor.d/abstractions/mysql-memdiag", places)
         self.assertFalse([x for x in places if "abstractions/mysql.d" in x])
+
+    def test_apparmors_rules_have_the_scheduler_of_each_kind_of_disk(self):
+        rules = re.findall(r"^  (/sys/\S+) r,$", (COMMON / "apparmor-memdiag").read_text(), re.MULTILINE)
+        for disk in (
+            "pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda",
+            "pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1",
+            "virtual/block/dm-0",
+        ):
+            path = f"/sys/devices/{disk}/queue/scheduler"
+            self.assertTrue([x for x in rules if fnmatchcase(path, x.replace("**", "*"))], path)
 
     def purge(self, says: str = "") -> bool:
         """Purges with the answer yes; true if the data are gone."""
