@@ -1149,10 +1149,36 @@ class Maintainer(Script):
         (data / "link").symlink_to(victim)
         (self.root / "var/log").mkdir()
         (self.root / "var/log/mysql").symlink_to(victim)
-        self.assertFalse(self.purge())
+        self.assertFalse(self.purge(f"/var/log/mysql leads to {victim}, which is kept"))
         self.assertEqual(os.listdir(data), ["lost+found"])
         self.assertEqual(os.listdir(victim), ["kept"])
         self.assertEqual(os.listdir(self.root / "var/log"), [])
+
+    def test_purging_keeps_the_keys_of_data_that_stay(self):
+        keys = self.root / "var/lib/mysql-keyring"
+        replica = self.root / "var/lib/mysql-replica1"
+        for setting, other, why in (
+            ("", None, ""),
+            (f"datadir = '{self.root}/var/lib/mysql/' # ours\n", None, ""),
+            ("", replica, f"{replica} stays"),
+            ("[mysqld]\n datadir=/data/mysql\n", None, "/data/mysql stays"),
+        ):
+            with self.subTest(why):
+                self.make_file(keys / "key")
+                self.make_file("etc/mysql/mysql.conf.d/mine.cnf", setting)
+                if other:
+                    self.make_file(other / "mysql.ibd")
+                self.assertTrue(self.purge(f"mysql-keyring is kept: {why}" if why else ""))
+                self.assertEqual(keys.exists(), bool(why))
+                shutil.rmtree(replica, ignore_errors=True)
+
+    def test_purging_keeps_the_keys_and_data_that_a_link_leads_to(self):
+        for path in ("srv/mysql/ibdata1", "var/lib/mysql-keyring/key"):
+            self.make_file(path)
+        (self.root / "var/lib/mysql").symlink_to("../../srv/mysql")
+        self.assertTrue(self.purge(f"mysql leads to {self.root}/srv/mysql, which is kept"))
+        self.assertEqual(os.listdir(self.root / "srv/mysql"), ["ibdata1"])
+        self.assertTrue((self.root / "var/lib/mysql-keyring/key").exists())
 
     def test_purging_empties_a_mount_and_no_other_mount(self):
         namespace = ["unshare", "--map-root-user", "--mount"]
