@@ -237,6 +237,20 @@ class Image(Scratch):
             done = subprocess.run(command, env={"PATH": path}, check=False)
             self.assertEqual(7, done.returncode, hook)
 
+    def test_who_may_write_where(self):
+        """The server warns at each start if the folder of secure_file_priv is open to all."""
+        self.make_program("bin/chroot", "true")
+        self.make_program("bin/chown", f'echo "$1 ${{2#{self.root}/}}" >>{self.root}/owners')
+        image = self.root / "image"
+        image.mkdir()
+        install = runpy.run_path(str(ROOT / "packaging/container/build"))["INSTALL"]
+        path = f"{self.root}/bin:{os.environ['PATH']}"
+        subprocess.run(["sh", "-c", install, "sh", image], env={"PATH": path}, check=True)
+        modes = {name: image.joinpath(name).stat().st_mode & 0o7777 for name in ("var/lib/mysql", "run/mysqld")}
+        self.assertEqual(set(modes.values()), {0o1777})
+        self.assertEqual((image / "var/lib/mysql-files").stat().st_mode & 0o7777, 0o770)
+        self.assertIn("999:0 image/var/lib/mysql-files", (self.root / "owners").read_text())
+
 
 class Preflight(Case):
     def refusal(self, megabytes: str, certain: bool = True) -> str:
