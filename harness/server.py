@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -299,10 +300,10 @@ class Server:
     def socket_owner(self) -> int | None:
         """None where no process listens on the socket; else the process in its lock file, or 0 if that is not known."""
         try:
-            Connection(self.socket, timeout=3).close()
+            self._knock()
         except (FileNotFoundError, ConnectionRefusedError):
             return None
-        except (SqlError, OSError):
+        except OSError:
             pass  # a process listens, although it refuses this connection
         try:
             return int(Path(f"{self.socket}.lock").read_text())
@@ -317,12 +318,12 @@ class Server:
         try:
             with Connection(self.socket, timeout=10) as connection:
                 connection.query("SHUTDOWN")
-        except (SqlError, OSError):
+        except (SqlError, OSError, Problem):  # a Problem: this machine has no pymysql
             self._signal(signal.SIGTERM)  # for mysqld the same clean shutdown
         if not self._wait_for_the_end(min(5, timeout)):
             # Upstream's main thread sleeps through a signal that comes just before it waits for connections.
-            with contextlib.suppress(SqlError, OSError):
-                Connection(self.socket, timeout=5).close()
+            with contextlib.suppress(OSError):
+                self._knock()
         if not self._wait_for_the_end(timeout):
             print(f"mysqld (process {self.pid}) did not end within {timeout:.0f} s: killing it", file=sys.stderr)
             self._signal(signal.SIGKILL)
@@ -375,6 +376,12 @@ class Server:
         return Usage(int(fields[11]) / _TICKS, int(fields[12]) / _TICKS, int(fields[7]), int(fields[9]))
 
     # Internals.
+
+    def _knock(self) -> None:
+        """Connect and hang up, which needs no library."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(5)
+            client.connect(str(self.socket))
 
     def _wait_until_it_answers(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout

@@ -4,6 +4,8 @@ import os
 import signal
 import socket
 import subprocess
+import sys
+import threading
 from pathlib import Path
 from unittest import mock
 
@@ -117,6 +119,33 @@ class Starting(Case):
             other.bind(str(server.socket))
         self.assertIsNone(server.socket_owner())
         self.assertFalse(server.attach())
+
+
+class WithoutLibraries(Case):
+    """The Python of another user may have no pymysql, and ./run-demo --stop needs nothing."""
+
+    def setUp(self):
+        super().setUp()
+        self.enterContext(mock.patch.dict(sys.modules, {"pymysql": None}))
+        self.folder.mkdir()
+        self.server = Server(self.build("exit 0"), self.folder)
+
+    def test_there_is_no_server(self):
+        self.assertFalse(self.server.attach())
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(self.server.socket))
+            self.assertFalse(self.server.attach())
+            other.listen()
+            self.assertEqual(self.server.socket_owner(), 0)
+
+    def test_a_server_is_ended(self):
+        process = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        threading.Thread(target=process.wait).start()  # its parent is another program otherwise
+        self.server.pid = process.pid
+        self.server.stop()
+        self.assertEqual(process.wait(), -signal.SIGTERM)
 
 
 class Initialising(Case):
