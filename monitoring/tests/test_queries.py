@@ -69,3 +69,11 @@ class Statements(unittest.TestCase):
         """By the GLOBAL sql_select_limit or max_join_size of an application."""
         for connection in re.findall(r"mysql://\S+", YAML.read_text()):
             self.assertIn("&sql_select_limit=18446744073709551615&sql_big_selects=1", connection)
+
+
+class Account(unittest.TestCase):
+    def test_an_account_with_the_published_password_does_not_keep_it_silently(self):
+        """A second run, with a password of one's own, is an error."""
+        text = (running.FOLDER / "exporter.sql").read_text()
+        self.assertIn("CREATE USER memdiag_exporter@", text)
+        self.assertEqual(text.count("CHANGE-ME"), 1)
