@@ -657,9 +657,7 @@ esac""",
 
     def setUp(self):
         super().setUp()
-        folders = ("run/systemd/system", "usr/lib/systemd/system", "var/log/mysql")
-        folders += ("etc", *(f"var/lib/mysql{x}" for x in ("", "-files", "-keyring")))
-        for folder in folders:
+        for folder in ("run/systemd/system", "usr/lib/systemd/system", "var/log", "var/lib", "etc"):
             (self.root / folder).mkdir(parents=True)
         for name in ("etc/my.cnf", "usr/lib/systemd/system/mysqld.service"):
             (self.root / name).touch()
@@ -710,6 +708,10 @@ esac""",
                 self.assertFalse((self.root / "running").exists())
                 self.scriptlet("postun")
                 self.assert_set(*state)
+
+    def test_prestart_alone_makes_the_folders(self):
+        self.scriptlet("post", 1)
+        self.assertEqual([os.listdir(self.root / "var" / name) for name in ("lib", "log")], [[], []])
 
     def test_where_no_server_was(self):
         unit = self.root / "usr/lib/systemd/system/mysqld.service"
