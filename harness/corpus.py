@@ -144,7 +144,7 @@ def _fetch(url: str, sha256: str, suffix: str) -> Path | None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"partial-{os.getpid()}-{path.name}")
     # No sandbox user, because it could not write to root's cache folder. The hash protects against bad files.
-    command = [HELPER, "-o", 'APT::Sandbox::User=""', "-o", "Acquire::http::Timeout=20", "-o", "Acquire::Retries=1"]
+    command = [HELPER, "-o", "APT::Sandbox::User=root", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::Retries=1"]
     try:
         done = subprocess.run(
             [*command, "download-file", url, str(partial), f"SHA256:{sha256}"],

@@ -111,7 +111,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
       labels: [],
       values: [
         gauge('level', 'The level of the ceiling. 1: green, statements begin. 2: yellow, they wait. 3: red, running ones wait for memory. 0: there is no limit, or its figures cannot be read. Absent: memdiag_memory_target is OFF.'),
-        gauge('target_bytes', 'The target that the ceiling keeps. Absent: level 0, or OFF.'),
+        gauge('target_bytes', 'The target that the ceiling keeps. Absent: level 0, OFF, or WATCH.'),
         gauge('left_bytes', 'Left below the target; 0 above it. Absent: level 0, or OFF.'),
         gauge('charged_bytes', 'Taken by threads since the kernel was read last. Absent: level 0, or OFF.'),
         gauge('promised_bytes', 'Promised to statements, and perhaps not touched yet. Absent: level 0, or OFF.'),

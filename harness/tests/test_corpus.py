@@ -4,6 +4,8 @@ import unittest
 from unittest import mock
 
 from harness import corpus
+from harness.programs import captured
+from harness.scratch import Scratch
 
 STANZAS = """\
 Package: b
@@ -67,6 +69,19 @@ class Sources(unittest.TestCase):
         part = whole.sample(1000)
         self.assertEqual(len(set(part.documents)), 1000)
         self.assertIs(whole.sample(10**9), whole)
+
+
+class Fetching(Scratch):
+    def test_apt_works_as_the_user_who_owns_the_cache(self):
+        with (
+            mock.patch.object(corpus, "cache_dir", lambda: self.root),
+            mock.patch.object(corpus.subprocess, "run", side_effect=FileNotFoundError) as run,
+        ):
+            self.assertIsNone(corpus._fetch("http://localhost/x.xz", "0" * 64, ".xz"))
+        (command,) = run.call_args.args
+        options = command[1 : command.index("download-file")]
+        said = captured(["apt-config", *options, "shell", "user", "APT::Sandbox::User"]).stdout
+        self.assertEqual(said, "user='root'\n")
 
 
 class Phrases(unittest.TestCase):

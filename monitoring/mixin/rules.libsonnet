@@ -1,4 +1,4 @@
-// Recording rules: the sums that alerts and dashboard have in common.
+// Recording rules: sums for alerts and for dashboards of your own.
 {
   local where(matchers) =
     local all = std.filter(function(one) one != '', [$._config.memdiagSelector] + matchers);

@@ -14,7 +14,7 @@ from harness.checks import Failed
 from harness.programs import captured
 from tools.build.debian import remove
 
-PACKAGES = "podman runc"  # of Debian; crun refuses machines with control groups of both kinds
+NEEDED = ("podman", "runc")  # programs and Debian's packages; crun refuses machines with control groups of both kinds
 # Locks are files, because all podmans of this machine share the locks in shared memory. The limits are low enough for
 # any root to set; podman's own may be higher than this machine allows.
 SETTINGS = """[engine]
@@ -78,9 +78,8 @@ class Podman:
 
 def missing() -> str:
     """The reason why this machine cannot run containers; empty if it can."""
-    if shutil.which("podman") and shutil.which("runc"):
-        return ""
-    return f"podman is missing; install it with: apt-get install {PACKAGES}"
+    absent = [name for name in NEEDED if not shutil.which(name)]
+    return f"programs are missing; run: apt-get install {' '.join(absent)}" if absent else ""
 
 
 def sweep(folder: Path, seconds: float = 20) -> None:

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from unittest import mock
 
+from container import podman
 from make import deb, portable, product, rpm, tar
 from make.licences import filled, holders, licence
 from make.manpage import manual
@@ -250,6 +251,14 @@ class Image(Scratch):
         self.assertEqual(set(modes.values()), {0o1777})
         self.assertEqual((image / "var/lib/mysql-files").stat().st_mode & 0o7777, 0o770)
         self.assertIn("999:0 image/var/lib/mysql-files", (self.root / "owners").read_text())
+
+    def test_programs_that_are_missing_are_named(self):
+        with mock.patch.dict(os.environ, {"PATH": str(self.root)}):
+            for name, words in (("", "apt-get install podman runc"), ("podman", "apt-get install runc"), ("runc", "")):
+                if name:
+                    self.make_program(name, "")
+                found = podman.missing()
+                self.assertEqual((found[found.find("apt-get") :], bool(found)), (words, bool(words)))
 
 
 class Preflight(Case):
