@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.common import ROOT, say
 from make import portable
-from make.product import COMMON, COPYRIGHT, FAMILY, LINKED, PACKAGING, Product, logged
+from make.product import COMMON, COPYRIGHT, FAMILY, INSTANCE, LINKED, PACKAGING, Product, adapted, logged
 
 TOOLS = {"dh": "debhelper", "dpkg-gencontrol": "dpkg-dev"}
 MAINTAINER = "MySQL memdiag maintainers <maintainers@memdiag.example.org>"
@@ -28,8 +28,8 @@ COMMON_FILES = {
     "mysqld.cnf": "usr/share/mysql-memdiag/mysqld.cnf",
     "sandbox.conf": "usr/share/mysql-memdiag/sandbox.conf",
 }
-# The names that dh_installsystemd --name=mysql expects.
-UNITS = {"mysql.service": "mysql-memdiag-server.mysql.service", "mysql@.service": "mysql-memdiag-server@.mysql.service"}
+# Under the names that dh_installsystemd --name=mysql expects, what differs from mysql.service.
+UNITS = {"mysql-memdiag-server.mysql.service": {}, "mysql-memdiag-server@.mysql.service": INSTANCE}
 
 
 def version(product: Product) -> str:
@@ -54,8 +54,8 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
     shutil.copy2(tree / COPYRIGHT, debian / "copyright")
     shutil.copy2(ROOT / "LICENSE", folder)
     shutil.copy2(tree / LINKED, folder)
-    for unit, name in UNITS.items():
-        shutil.copy2(COMMON / unit, debian / name)
+    for name, changes in UNITS.items():
+        (debian / name).write_text(adapted("mysql.service", changes))
     preflight = (COMMON / "preflight").read_text()
     for name in ("config", "preinst"):
         script = debian / f"mysql-memdiag-server.{name}"

@@ -50,6 +50,27 @@ def versions(build: Path) -> tuple[str, str]:
     return mysql_version(build / "mysql"), project[1]
 
 
+# What an instance's unit, mysql@.service, has in the place of words of mysql.service.
+INSTANCE = {
+    "server with memdiag\n": "server with memdiag, instance %I\n",
+    "systemctl edit mysql`": "systemctl edit mysql@NAME`",
+    "RequiresMountsFor=/var/lib/mysql\n": "RequiresMountsFor=/var/lib\n",
+    "/prestart\n": "/prestart %I\n",
+    "ExecStart=/usr/sbin/mysqld\n": "ExecStart=/usr/sbin/mysqld --defaults-group-suffix=@%I\n",
+    "Alias=mysqld.service\n": "",
+}
+
+
+def adapted(name: str, changes: dict[str, str]) -> str:
+    """A file of packaging/common with words of it replaced."""
+    text = (COMMON / name).read_text()
+    for old, new in changes.items():
+        if old not in text:
+            raise Problem(f"packaging/common/{name} has no {old!r} any more; correct who asks for it")
+        text = text.replace(old, new)
+    return text
+
+
 def commit() -> tuple[str, str, int]:
     """The newest commit, its stamp, and the packages' date: the commit's, or
     SOURCE_DATE_EPOCH where that is set."""

@@ -846,8 +846,8 @@ class Rotation(Script):
 class Units(unittest.TestCase):
     def test_an_instance_differs_in_what_it_must(self):
         main, instance = (
-            {line for line in (COMMON / name).read_text().splitlines() if not line.startswith("#")}
-            for name in ("mysql.service", "mysql@.service")
+            {line for line in product.adapted("mysql.service", changes).splitlines() if not line.startswith("#")}
+            for changes in ({}, product.INSTANCE)
         )
         self.assertEqual(
             instance - main,
@@ -863,6 +863,10 @@ class Units(unittest.TestCase):
             {"Description", "RequiresMountsFor", "ExecStartPre", "ExecStart", "Alias"},
         )
 
+    def test_words_that_are_gone_are_an_error(self):
+        with self.assertRaisesRegex(Problem, "mysql.service has no 'gone' any more"):
+            product.adapted("mysql.service", {"gone": ""})
+
     def test_nothing_of_the_drop_in_is_in_force(self):
         lines = (COMMON / "sandbox.conf").read_text().splitlines()
         self.assertEqual([x for x in lines if not x.startswith("#")], ["[Service]"])
@@ -876,7 +880,6 @@ class Units(unittest.TestCase):
     def test_one_figure_against_the_oom_killer(self):
         places = {
             COMMON / "mysql.service": r"#OOMScoreAdjust=(.*)",
-            COMMON / "mysql@.service": r"#OOMScoreAdjust=(.*)",
             ROOT / "docs/packages.md": r"^OOMScoreAdjust=(.*)",
             ROOT / "plugin/memdiag/advice/host_rules.cc": r"OOMScoreAdjust=(-\d+)",
         }
