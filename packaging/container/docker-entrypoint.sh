@@ -266,15 +266,6 @@ initialise() { # mysqld and its arguments
   mysql_note "MySQL init process done. Ready for start up."
 }
 
-# The folder mysql comes last: by it everybody recognises a data directory.
-move_made() {
-  find "$made" -mindepth 1 -maxdepth 1 ! -name mysql -exec mv -n -t "$datadir" {} +
-  [ "$(ls -A "$made")" != mysql ] || mv -n -t "$datadir" "$made/mysql"
-  rmdir "$made" ||
-    mysql_error "$datadir has been filled while a new data directory waited in $made." \
-      "Remove one of the two and start again."
-}
-
 # A worker that failed may have left its server running.
 end_group() { # process group
   kill -TERM -- "-$1" 2>/dev/null || return 0
@@ -336,7 +327,7 @@ if [ "$1" = mysqld ] && ! only_asks "$@"; then
     flock -n -E 75 "$lock" 2>/dev/null || [ $? != 75 ] ||
       mysql_error "another container is making a data directory in $datadir. Give each a volume of its own."
     [ -e "$made" ] || make_data_directory "$@"
-    move_made
+    /usr/libexec/mysql-memdiag/make-data "$datadir" # moves what is in $made
   fi
   # A run that was ended left these, and then somebody restored data. InnoDB would read the files.
   rm -rf "$making" "$made"

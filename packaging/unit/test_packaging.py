@@ -785,6 +785,10 @@ class EntryPoint(Script):
         ),
     )
 
+    def setUp(self):
+        super().setUp()
+        self.install_libexec("deb")
+
     def test_a_data_directory_needs_no_secret(self):
         """Its file may be gone: the container did not start any more."""
         for folder in ("data/mysql", "run/mysqld"):
@@ -813,6 +817,14 @@ class EntryPoint(Script):
         fcntl.flock(held, fcntl.LOCK_UN)
         done = self.run_it()
         self.assertEqual(("started\n", ["mysql"]), (done.stdout, os.listdir(self.root / "data")), done.stderr)
+
+    def test_what_was_restored_meanwhile_is_not_overwritten(self):
+        for folder in ("data/memdiag-made/mysql", "data/memdiag-made/shop", "data/shop", "run/mysqld"):
+            (self.root / folder).mkdir(parents=True)
+        done = self.run_it()
+        self.assertIn("has been filled", done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual(sorted(os.listdir(self.root / "data/memdiag-made")), ["mysql", "shop"])
 
     def test_the_server_does_not_hold_the_lock(self):
         for folder in ("data/memdiag-made/mysql", "run/mysqld"):
