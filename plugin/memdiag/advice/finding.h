@@ -164,8 +164,8 @@ struct Situation {
   the server and for half of the sessions at least. Statements that end those
   which hold most find none without it. */
   bool sessions_are_counted;
-  /** It counts locks of names. Statements that end sessions could not leave out
-  those that keep some without it. */
+  /** It counts locks of names, and has lost none. Statements that end sessions
+  could not leave out those that keep some without it. */
   bool locks_are_counted;
   /** Sessions that keep tables open between statements, or for long. FLUSH
   would wait for them, and all statements on their tables for the FLUSH. */

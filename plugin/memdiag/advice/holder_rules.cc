@@ -19,7 +19,8 @@ constexpr unsigned usual_percent_of_tables = 25;
 constexpr const char *locks_are_not_counted =
     "; no statement can leave out sessions that keep locks, which KILL "
     "releases: Performance Schema does not count locks of names (instrument "
-    "wait/lock/metadata/sql/mdl, consumer global_instrumentation)";
+    "wait/lock/metadata/sql/mdl, consumer global_instrumentation), or has lost "
+    "some (Performance_schema_metadata_lock_lost)";
 
 class Holder_rules : Rules {
  public:

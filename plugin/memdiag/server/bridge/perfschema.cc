@@ -112,7 +112,7 @@ bool is_on() { return pfs_initialized && pfs_enabled; }
 
 bool counts_locks_of_names() {
   return is_on() && flag_global_instrumentation &&
-         global_metadata_class.m_enabled;
+         global_metadata_class.m_enabled && global_mdl_container.m_lost == 0;
 }
 
 bool counts_memory_of(PSI_thread *thread) {

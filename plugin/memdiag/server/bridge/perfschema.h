@@ -34,7 +34,8 @@ using instruments::Held;
  */
 bool is_on();
 
-/** Locks of names (metadata_locks) are counted from when they are taken. */
+/** Locks of names (metadata_locks) are counted from when they are taken, and
+there was room for each. */
 bool counts_locks_of_names();
 
 /** The thread's allocations are counted for it, by instrument. */
