@@ -436,6 +436,46 @@ class Limits(unittest.TestCase):
         limit = View(stock(100 * MIB, cgroup=[own, above], memdiag_host=host)).limit
         self.assertEqual((limit.bytes, limit.used), (GIB, GIB - 5))
 
+    def test_a_group_above_with_less_room_and_a_higher_limit(self):
+        """Of a remote server. The lowest limit less the room of another group was the use of none."""
+
+        def figure(name, number, place, value=None):
+            return {
+                "SUBJECT": "cgroup",
+                "NAME": name,
+                "NUMBER": None if number is None else float(number),
+                "VALUE": value,
+                "UNIT": "bytes",
+                "SOURCE": place,
+            }
+
+        host = [
+            figure("version", 2, "/proc/self/cgroup"),
+            figure("effective_limit", 4 * GIB, "/g/own/memory.max"),
+            figure("effective_usage", GIB, "/g/own/memory.current"),
+            figure("effective_room", 100 * MIB, "/g/memory.current"),
+            figure("room_limit", 8 * GIB, "/g/memory.current"),
+        ]
+
+        def of(rows, pool=3 * GIB):
+            return stock(900 * MIB, memdiag_host=rows, variables=[{"innodb_buffer_pool_size": pool}])
+
+        view = View(of(host))
+        self.assertEqual((view.limit.bytes, view.limit.used, view.limit.source), (8 * GIB, 8 * GIB - 100 * MIB, "/g"))
+        self.assertEqual(view.lowest_limit.bytes, 4 * GIB)
+        near = named(of(host))["cgroup"]
+        self.assertIn("of the control group's 8.00 GiB are used", near.headline)
+        self.assertEqual(near.statements[-1], "echo 10240M > /g/memory.max")
+        # The server cannot have more than its own group.
+        self.assertIn("is 4.00 GiB", named(of(host, 4 * GIB))["innodb_buffer_pool_size"].headline)
+        # A server that does not tell the limit of that group.
+        view = View(of(host[:-1]))
+        self.assertEqual((view.limit.bytes, view.limit.used), (4 * GIB, None))
+        self.assertNotIn("cgroup", named(of(host[:-1])))
+        host[3]["SOURCE"] = "/g/own/memory.current"
+        view = View(of(host[:-1]))
+        self.assertEqual((view.limit.bytes, view.limit.used), (4 * GIB, 4 * GIB - 100 * MIB))
+
     def test_swap(self):
         def of(swapped):
             data = stock(900 * MIB)

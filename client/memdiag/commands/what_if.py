@@ -250,7 +250,7 @@ def budget_figures(view: View, values: dict[str, int], limit: int | None) -> dic
 
 
 def bound_of(view: View, limit: int | None) -> int | None:
-    own = view.limit
+    own = view.lowest_limit
     return limit if limit is not None else own.bytes if own else None
 
 

@@ -33,7 +33,7 @@ def marks_of_limit(limit: int) -> Marks:
 
 def marks_of_target(view: View, target: int) -> Marks:
     """Of the target that the server has: below a control group's limit, or given in bytes."""
-    limit = view.cgroup_limit
+    limit = view.lowest_cgroup_limit
     if limit and marks_of_limit(limit.bytes).target == target:
         return marks_of_limit(limit.bytes)
     return Marks(target, _part("plenty", target), _part("reserve", target))

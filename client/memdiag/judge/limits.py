@@ -40,7 +40,7 @@ def _raise(view: View, limit: Limit) -> str:
     more = limit.bytes // MIB * 5 // 4
     folder, _, name = limit.source.rpartition("/")
     if not name.startswith("memory."):
-        version = view.row("cgroup").get("version")
+        version = view.host("cgroup", "version")
         folder, name = limit.source, "memory.max" if version == 2 else "memory.limit_in_bytes"
     if folder.endswith(".service"):
         return f"systemctl set-property {shlex.quote(folder.rpartition('/')[2])} MemoryMax={more}M"
@@ -208,7 +208,7 @@ def _stalls(view: View) -> list[Finding]:
 
 
 def _configuration(view: View) -> list[Finding]:
-    limit = view.limit
+    limit = view.lowest_limit
     pool = view.variable("innodb_buffer_pool_size")
     # MariaDB persists nothing: its option file needs the value, too.
     scope = "GLOBAL" if view.flavour == "mariadb" else "PERSIST"

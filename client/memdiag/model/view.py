@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,8 +144,15 @@ class View:
 
     @property
     def limit(self) -> Limit | None:
-        """The lowest limit of the control groups, or the machine's memory."""
-        found = self.cgroup_limit
+        """The limit of the control group with the least room, or the machine's memory."""
+        return self._or_machine(self.cgroup_limit)
+
+    @property
+    def lowest_limit(self) -> Limit | None:
+        """The server cannot have more. A group above may have less room, and a higher limit."""
+        return self._or_machine(self.lowest_cgroup_limit)
+
+    def _or_machine(self, found: Limit | None) -> Limit | None:
         machine = self.host("memory", "MemTotal")
         if machine is None:
             return found
@@ -157,30 +164,31 @@ class View:
 
     @property
     def cgroup_limit(self) -> Limit | None:
-        limit = self.host("cgroup", "effective_limit")
-        limited = [row for row in self.rows("cgroup") if row.get("limit")]
-        if limit and not (limited and self._other_group_has_less_room()):
-            usage = self.host("cgroup", "effective_usage")
-            room = self.host("cgroup", "effective_room")
-            used = limit - room if room is not None else usage
-            return Limit(
-                "the control group's limit",
-                int(limit),
-                None if used is None else int(used),
-                self._host_source("cgroup", "effective_limit"),
-            )
-        if not limited:
-            return None
-        # The one with the least room ends the server.
-        tightest = min(limited, key=lambda row: row["limit"] - _used(row))
-        return Limit("the control group's limit", tightest["limit"], _used(tightest), tightest["folder"])
-
-    def _other_group_has_less_room(self) -> bool:
-        """MEMDIAG_HOST does not show the limit of that group. The lowest limit less that room is the use of no group."""
+        """That of the group with the least room, which ends the server."""
+        limit, room = self.host("cgroup", "room_limit"), self.host("cgroup", "effective_room")
         lowest, tightest = (
             self._host_source("cgroup", name).rpartition("/")[0] for name in ("effective_limit", "effective_room")
         )
-        return self.host("cgroup", "effective_room") is not None and lowest != tightest
+        if limit is None and lowest == tightest:  # a server before 1.0, which has no room_limit
+            limit = self.host("cgroup", "effective_limit")
+        if limit is not None and room is not None:
+            return Limit("the control group's limit", int(limit), int(limit - room), tightest)
+        return self._local_limit(lambda row: row["limit"] - _used(row)) or self.lowest_cgroup_limit
+
+    @property
+    def lowest_cgroup_limit(self) -> Limit | None:
+        limit = self.host("cgroup", "effective_limit")
+        if limit is None:
+            return self._local_limit(lambda row: row["limit"])
+        source = self._host_source("cgroup", "effective_limit")
+        return Limit("the control group's limit", int(limit), None, source)
+
+    def _local_limit(self, order: Callable[[Row], int]) -> Limit | None:
+        """That of the first group, as it is read here."""
+        limited = sorted((row for row in self.rows("cgroup") if row.get("limit")), key=order)
+        return next(
+            (Limit("the control group's limit", row["limit"], _used(row), row["folder"]) for row in limited), None
+        )
 
     def _host_source(self, subject: str, name: str) -> str:
         for row in self.rows("memdiag_host"):

@@ -20,7 +20,7 @@ def section(view: View) -> Section:
         return result
     source = "INFORMATION_SCHEMA.MEMDIAG_BUDGET" if view.rows("memdiag_budget") else "SHOW GLOBAL VARIABLES"
     added = sums(found)
-    limit = view.limit
+    limit = view.lowest_limit
     result.blocks += [
         Fact("the server's buffers", added.server_buffers, "bytes", "taken whole, by the server", source),
         Fact(
