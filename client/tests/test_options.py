@@ -226,6 +226,24 @@ class Targets(unittest.TestCase):
         self.assertEqual(target({"connect-timeout": "99999999"}).connect_timeout, 43200)
         self.assertEqual(target({"connect-timeout": "3"}).connect_timeout, 3)
 
+    def test_the_user_is_the_one_that_mysql_takes(self):
+        """read_user_name() of its library. A service may have USER of another."""
+        others = {"USER": "environment", "LOGNAME": "environment"}
+
+        def of(user, login=OSError, environment=others):
+            with (
+                mock.patch.dict(os.environ, environment, clear=True),
+                mock.patch("os.geteuid", return_value=user),
+                mock.patch("os.getlogin", side_effect=[login]),
+            ):
+                return target({"host": "db1"}).user
+
+        self.assertEqual(of(0, "person"), "root")
+        self.assertEqual(of(pwd.getpwnam("nobody").pw_uid, "person"), "person")
+        self.assertEqual(of(pwd.getpwnam("nobody").pw_uid), "nobody")
+        self.assertEqual(of(98765), "environment")
+        self.assertEqual(of(98765, environment={}), "UNKNOWN_USER")
+
     def test_words(self):
         for words, expected in (
             ("db1", ("db1", 3306, "", "me")),
