@@ -172,6 +172,30 @@ class OptionFiles(Scratch):
             got = option_values({}, defaults_extra_file=str(paths[1]))
         self.assertEqual((got["user"], got["host"], got["socket"]), ("own", "extra", "global"))
 
+    def test_a_device_is_no_file_that_anybody_wrote(self):
+        """mysql looks at the mode of regular files alone: my_default.cc."""
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            self.assertEqual(option_values({"user": "u"}, defaults_file="/dev/null")["user"], "u")
+        self.assertEqual(told.getvalue(), "")
+
+    def test_a_password_without_a_value_is_asked_for(self):
+        bare = self.write("bare.cnf", "[client]\npassword\n")
+        empty = self.write("empty.cnf", "[client]\npassword=\n")
+
+        def of(*words):
+            with (
+                mock.patch.dict(os.environ, {"MYSQL_PWD": "environment", "MYSQL_TEST_LOGIN_FILE": "/no"}),
+                mock.patch("memdiag.commands.arguments._asked", return_value="asked"),
+            ):
+                (one,) = chosen_targets(parser().parse_args(["report", *words]))
+                return one.password
+
+        self.assertEqual(of(f"--defaults-file={bare}"), "asked")
+        self.assertEqual(of(f"--defaults-file={empty}"), "")
+        self.assertEqual(of(f"--defaults-file={bare}", "--password=line"), "line")
+        self.assertEqual(of(f"--defaults-file={empty}", "--password"), "asked")
+        self.assertEqual(of("--no-defaults"), "environment")
+
     def test_a_missing_file_that_was_named_is_an_error(self):
         with self.assertRaisesRegex(Problem, "cannot be read"):
             option_values({}, defaults_file=str(self.root / "no.cnf"))
@@ -208,6 +232,15 @@ class OptionFiles(Scratch):
             self.assertEqual(password.encode(errors="surrogateescape"), b"\xe9")
             with self.assertRaisesRegex(Problem, "no login path 'other'"):
                 option_values({}, login_path="other")
+
+    def test_a_login_file_that_cannot_be_read_is_told(self):
+        file = self.write("mylogin.cnf", "scrambled")
+        with (
+            mock.patch.dict(os.environ, {"MYSQL_TEST_LOGIN_FILE": str(file), "PATH": str(self.root)}),
+            contextlib.redirect_stderr(io.StringIO()) as told,
+        ):
+            option_values({}, no_defaults=True)
+        self.assertIn(f"{file} is ignored: my_print_defaults", told.getvalue())
 
     def test_a_login_path_that_is_not_there(self):
         nowhere = str(self.root / "no.mylogin.cnf")

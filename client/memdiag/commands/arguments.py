@@ -8,11 +8,8 @@ import re
 import sys
 from typing import Any, NoReturn
 
-from memdiag.connect.options import KNOWN, NO_COMPRESSION, Target, option_values, targets
+from memdiag.connect.options import ASK, KNOWN, NO_COMPRESSION, Target, option_values, targets
 from memdiag.problem import Problem, WrongOption, warn
-
-# Stands for a password that is to be asked for.
-_ASK = "\0ask"
 
 
 class Refuse(argparse.Action):
@@ -37,7 +34,7 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
         "-p",
         "--password",
         nargs="?",
-        const=_ASK,
+        const=ASK,
         help="without a value it is asked for; safer: an option file or a login path",
     )
     group.add_argument("--protocol", help="TCP or SOCKET")
@@ -63,8 +60,6 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 
 def chosen_targets(options: argparse.Namespace, names: list[str] | None = None) -> list[Target]:
     given = {name: value for name in KNOWN if (value := getattr(options, name.replace("-", "_"))) is not None}
-    if given.get("password") == _ASK:
-        given["password"] = _asked()
     if "socket" in given and "host" not in given and "port" not in given:
         given.setdefault("protocol", "SOCKET")
     values = option_values(
@@ -75,6 +70,8 @@ def chosen_targets(options: argparse.Namespace, names: list[str] | None = None) 
         login_path=options.login_path,
         group_suffix=options.defaults_group_suffix,
     )
+    if values.get("password") == ASK:
+        values["password"] = _asked()
     result = targets(values, names or [])
     for one in result:
         if one.socket and "port" in given:
@@ -99,9 +96,9 @@ def split_short_password(words: list[str]) -> list[str]:
     for word in words:
         name, equals, value = word.partition("=")
         if len(name) > len("--p") and "--password".startswith(name):
-            result.append(f"--password={value if equals else _ASK}")
+            result.append(f"--password={value if equals else ASK}")
         elif found := re.match("-v*p", word):
-            result += ["-v"] * (found.end() > 2) + [f"--password={word[found.end() :] or _ASK}"]
+            result += ["-v"] * (found.end() > 2) + [f"--password={word[found.end() :] or ASK}"]
         else:
             result.append(word)
     return result

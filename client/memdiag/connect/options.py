@@ -45,6 +45,8 @@ NO_COMPRESSION = "PyMySQL does not compress what goes over the network"
 _ENVIRONMENT = {"host": "MYSQL_HOST", "port": "MYSQL_TCP_PORT", "socket": "MYSQL_UNIX_PORT", "password": "MYSQL_PWD"}
 # Seconds: the largest connect-timeout of mysql, which takes 0 for no limit.
 _LONGEST_WAIT = 43200
+# Stands for a password that is to be asked for.
+ASK = "\0ask"
 SSL_MODES = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 
 
@@ -98,8 +100,9 @@ def read_option_file(
     groups = {*GROUPS, *((group + suffix).lower() for group in GROUPS)}
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
-        # mysql ignores it, too: anybody could have written it.
-        if os.name == "posix" and path.stat().st_mode & 0o002:
+        # mysql ignores it, too: anybody could have written it. It does not look at devices.
+        mode = path.stat().st_mode
+        if os.name == "posix" and stat.S_ISREG(mode) and mode & 0o002:
             words = f"the option file {path} is ignored: anybody may write it; see chmod o-w"
             if required:
                 raise Problem(words)
@@ -125,8 +128,9 @@ def read_option_file(
                     seen.add(name)
                     options |= read_option_file(included, depth=depth + 1, suffix=suffix, seen=seen)
         elif group in groups:
-            name, equals, value = _without_comment(line).partition("=")
-            options[_name(name)] = _value(value) if equals else ""
+            word, equals, value = _without_comment(line).partition("=")
+            name = _name(word)
+            options[name] = _value(value) if equals else ASK if name == "password" else ""
     return options
 
 
@@ -174,10 +178,10 @@ def read_login_path(name: str) -> dict[str, str]:
         return {}
     program = shutil.which("my_print_defaults")
     if program is None:
+        missing = "my_print_defaults, which comes with the mysql client and decrypts it, is not there"
         if required:
-            raise Problem(
-                f"the login path {name!r} needs the program my_print_defaults, which comes with the mysql client"
-            )
+            raise Problem(f"the login path {name!r} of {file} cannot be read: {missing}")
+        warn(f"{file} is ignored: {missing}")
         return {}
 
     def lines(*groups: str) -> list[str]:
