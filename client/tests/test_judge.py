@@ -260,6 +260,15 @@ class Held(unittest.TestCase):
         one = named(stock(500 * MIB, memory=rows, memory_tables=tables))["MEMORY tables"]
         self.assertEqual(one.statements, ["ALTER TABLE `a``b`.`t` ENGINE = InnoDB"])
 
+    def test_no_table_is_changed_on_a_replica(self):
+        """The binary log would have a transaction that the source does not have."""
+        tables = [{"TABLE_SCHEMA": "s", "TABLE_NAME": "t", "BYTES": 200 * MIB, "TABLE_ROWS": 1}]
+        rows = [instrument("memory/memory/HP_PTRS", 300 * MIB)]
+        replica = stock(500 * MIB, memory=rows, memory_tables=tables, system_threads=[{"SYSTEM_SESSION": 5}])
+        one = named(replica)["MEMORY tables"]
+        self.assertEqual(one.statements, [])
+        self.assertIn("on a replica, at its source: ALTER TABLE `s`.`t` ENGINE = InnoDB", one.remedy)
+
 
 class Unexplained(unittest.TestCase):
     """5.8 GB that are in neither buffer pool nor Performance Schema."""

@@ -105,11 +105,14 @@ def _name_tables(view: View, held: int, found: Finding) -> None:
     found.evidence += "; the largest: " + ", ".join(
         f"{row['TABLE_SCHEMA']}.{row['TABLE_NAME']} with {size(row['BYTES'])}" for row in tables[:3]
     )
-    found.statements = [
+    statements = [
         f"ALTER TABLE {_quoted(row['TABLE_SCHEMA'])}.{_quoted(row['TABLE_NAME'])} ENGINE = InnoDB" for row in moved
     ]
+    # The binary log of a replica would have a transaction that its source does not have.
     if view.rows("system_threads"):
-        found.remedy += "; on a replica, do it at its source"
+        found.remedy += f"; on a replica, at its source: {'; '.join(statements)}"
+    else:
+        found.statements = statements
 
 
 def _quoted(name: str) -> str:
