@@ -16,12 +16,6 @@ constexpr uint64_t many_sessions = 20;
 a small server that works well. */
 constexpr unsigned usual_percent_of_tables = 25;
 
-constexpr const char *locks_are_not_counted =
-    "; no statement can leave out sessions that keep locks, which KILL "
-    "releases: Performance Schema does not count locks of names (instrument "
-    "wait/lock/metadata/sql/mdl, consumer global_instrumentation), or has lost "
-    "some (Performance_schema_metadata_lock_lost)";
-
 class Holder_rules : Rules {
  public:
   using Rules::Rules;
@@ -165,10 +159,6 @@ class Holder_rules : Rules {
                         largest->holder->verb + ' ' + size(*found.bytes) +
                         " of it";
     }
-  }
-
-  bool is_reader(const Session &session) const {
-    return m_now.reader_processlist_id == session.processlist_id;
   }
 
   void set_owner(const Session &owner, Finding *found) const {
@@ -318,9 +308,7 @@ class Holder_rules : Rules {
         "wait_timeout ends sessions that are idle");
     // The statement ends those that have been idle for a minute.
     if (found == nullptr || idle->long_idle_bytes < idle->bytes / 2) return;
-    if (m_now.locks_are_counted) found->statement = end_idle_sessions();
-    found->remedy += m_now.locks_are_counted ? drops_temporary_tables
-                                             : locks_are_not_counted;
+    offer_to_end(end_idle_sessions(), found);
   }
 };
 

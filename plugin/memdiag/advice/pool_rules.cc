@@ -96,8 +96,9 @@ class Pool_rules : Rules {
         const auto &session = m_now.largest_session;
         if (which == Pool::session && session &&
             session->bytes >=
-                pool.resident_live_bytes.value_or(*pool.live_bytes) / 2)
-          fragmented.statement = end_session(session->processlist_id);
+                pool.resident_live_bytes.value_or(*pool.live_bytes) / 2 &&
+            !is_reader(*session))
+          offer_to_end(end_session(session->processlist_id), &fragmented);
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <utility>
 
+#include "plugin/memdiag/advice/holder_list.h"
 #include "plugin/memdiag/base/text.h"
 
 namespace memdiag::advisor {
@@ -90,6 +91,16 @@ bool Rules::is_large(uint64_t bytes) const {
   const Reading &all = m_now.host.resident_bytes;
   return all && bytes >= worth_bytes &&
          static_cast<double>(bytes) >= large_part * static_cast<double>(*all);
+}
+
+void Rules::offer_to_end(std::string statement, Finding *found) const {
+  if (m_now.locks_are_counted) found->statement = std::move(statement);
+  found->remedy +=
+      m_now.locks_are_counted ? drops_temporary_tables : locks_are_not_counted;
+}
+
+bool Rules::is_reader(const Session &session) const {
+  return m_now.reader_processlist_id == session.processlist_id;
 }
 
 uint64_t Rules::not_counted_bytes() const {

@@ -29,6 +29,13 @@ inline constexpr const char *growth_of_a_cache = "growth_of_a_cache";
 inline constexpr const char *flush_waits =
     "statements on tables in use wait until those that run have ended";
 
+/** Without a statement that ends sessions. */
+inline constexpr const char *locks_are_not_counted =
+    "; no statement can leave out sessions that keep locks, which KILL "
+    "releases: Performance Schema does not count locks of names (instrument "
+    "wait/lock/metadata/sql/mdl, consumer global_instrumentation), or has lost "
+    "some (Performance_schema_metadata_lock_lost)";
+
 std::string size(double bytes);
 std::string size(uint64_t bytes);
 std::string duration(double seconds);
@@ -67,6 +74,10 @@ class Rules {
   /** Figures of different moments need not agree: none is more than RSS. */
   uint64_t at_most_rss(uint64_t bytes) const;
   bool is_large(uint64_t bytes) const;
+  /** @param statement  ends sessions */
+  void offer_to_end(std::string statement, Finding *found) const;
+  /** It reads the advice. A statement leaves out the session that runs it. */
+  bool is_reader(const Session &session) const;
   /** Huge pages that large_pages reserves: the machine's memory has them, and
   the limit of a control group does not count them. */
   uint64_t not_counted_bytes() const;

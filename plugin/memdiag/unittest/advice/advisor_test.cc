@@ -1963,6 +1963,21 @@ TEST(Advisor, FragmentationEndsTheSessionThatKeepsMostOfThePages) {
         "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'",
         "PROCESSLIST_USER NOT LIKE '%exporter%'", "'%otelcol%'"})
     EXPECT_NE(std::string::npos, statement.find(condition)) << condition;
+  const auto says = [&fragmented](const char *words) {
+    return fragmented().remedy.find(words) != std::string::npos;
+  };
+  EXPECT_TRUE(says("temporary tables with their rows"));
+  // The statement leaves out the session that runs it.
+  all.reader_processlist_id = 42;
+  EXPECT_FALSE(fragmented().statement);
+  EXPECT_FALSE(says("temporary tables with their rows"));
+  all.reader_processlist_id = 43;
+  EXPECT_TRUE(fragmented().statement);
+  EXPECT_FALSE(says("does not count locks of names"));
+  all.locks_are_counted = false;
+  EXPECT_FALSE(fragmented().statement);
+  EXPECT_TRUE(says("does not count locks of names"));
+  EXPECT_FALSE(says("temporary tables with their rows"));
 }
 
 TEST(Advisor, IdleSessionsAreEndedButForSome) {
