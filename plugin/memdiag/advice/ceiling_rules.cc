@@ -14,6 +14,8 @@ namespace {
 come back after ten seconds of room. */
 constexpr uint64_t rest_seconds = 60;
 
+constexpr uint64_t hour_seconds = 3600;
+
 /** The smallest limit below which so much may be kept while statements begin.
 Whole MiB. */
 uint64_t limit_that_fits(uint64_t bytes) {
@@ -41,12 +43,14 @@ class Ceiling_rules : Rules {
     if (!ceiling || ceiling->level == ceiling::Level::unknown) return;
     judge_floor(*ceiling);
     judge_target(*ceiling);
-    if (ceiling->went_on == 0) return;
+    // The alert looks back as far.
+    if (ceiling->went_on_seconds.value_or(UINT64_MAX) > hour_seconds) return;
     add("ceiling_went_on", Severity::warning, "server", "host",
         text("%" PRIu64
-             " waits of running statements for memory ended without room; the "
-             "longest wait was %.1f s",
-             ceiling->went_on,
+             " waits of running statements for memory ended without room since "
+             "the server started, the last one %" PRIu64
+             " s ago; the longest wait was %.1f s",
+             ceiling->went_on, *ceiling->went_on_seconds,
              static_cast<double>(ceiling->longest_wait_us) / 1e6),
         "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_CEILING WHERE PROCESSLIST_ID "
         "IS NOT NULL shows which statements waited, ended or did not begin; "

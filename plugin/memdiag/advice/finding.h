@@ -105,6 +105,9 @@ struct Ceiling_situation {
   uint64_t parkable_bytes;
   /** Waits of running statements that ended without room. */
   uint64_t went_on;
+  /** Since the last of them. Empty: it is not among the actions that are kept.
+   */
+  Reading went_on_seconds;
   uint64_t longest_wait_us;
   /** Since its last action. Empty: it never did anything. */
   Reading quiet_seconds;

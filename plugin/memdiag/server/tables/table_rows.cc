@@ -56,12 +56,17 @@ std::optional<advisor::Ceiling_situation> ceiling_situation() {
   const ceiling::Figures now = ceiling::figures();
   if (!now.on) return std::nullopt;
   Reading quiet_seconds;
-  if (now.parked_bytes != 0)
-    if (const auto actions = ceiling::actions(); !actions.empty()) {
-      const uint64_t now_us = clock_us(CLOCK_REALTIME);
-      const uint64_t last_us = actions.back().time_us;
-      quiet_seconds = now_us > last_us ? (now_us - last_us) / 1'000'000 : 0;
+  Reading went_on_seconds;
+  if (now.parked_bytes != 0 || now.went_on != 0) {
+    const uint64_t now_us = clock_us(CLOCK_REALTIME);
+    for (const auto &action : ceiling::actions()) {
+      const uint64_t seconds =
+          now_us > action.time_us ? (now_us - action.time_us) / 1'000'000 : 0;
+      quiet_seconds = seconds;
+      if (std::string_view(action.action) == "went_on")
+        went_on_seconds = seconds;
     }
+  }
   return advisor::Ceiling_situation{
       .acts = now.acts,
       .level = now.level,
@@ -70,6 +75,7 @@ std::optional<advisor::Ceiling_situation> ceiling_situation() {
       .parked_bytes = now.parked_bytes,
       .parkable_bytes = locked_in_memory ? 0 : balloon::parkable_bytes(),
       .went_on = now.went_on,
+      .went_on_seconds = went_on_seconds,
       .longest_wait_us = now.longest_wait_us,
       .quiet_seconds = quiet_seconds};
 }

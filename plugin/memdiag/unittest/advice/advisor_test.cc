@@ -586,6 +586,17 @@ TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
         all->ceiling = at_the_floor();
         all->ceiling->parkable_bytes = 100 * mb;
       },
+      [](Situation *all) {  // a statement went on more than an hour ago
+        all->ceiling = at_the_floor();
+        all->ceiling->parked_bytes = 0;
+        all->ceiling->went_on = 1;
+        all->ceiling->went_on_seconds = 3601;
+      },
+      [](Situation *all) {  // the ceiling's log does not have it any more
+        all->ceiling = at_the_floor();
+        all->ceiling->parked_bytes = 0;
+        all->ceiling->went_on = 1;
+      },
       [](Situation *all) {  // the kernel's figures cannot be read
         all->ceiling = too_low();
         let_sessions_hold(all, 500 * mb);
@@ -647,9 +658,15 @@ TEST(Advisor, TheCeilingsFindingsHaveTheirRulesAndBytes) {
     all->ceiling = at_the_floor();
     all->ceiling->parked_bytes = 0;
     all->ceiling->went_on = 1;
+    all->ceiling->went_on_seconds = 3600;
   });
   EXPECT_EQ("ceiling_went_on", went_on.rule);
   EXPECT_FALSE(went_on.bytes);
+  EXPECT_NE(std::string::npos,
+            went_on.evidence.find("1 waits of running statements for memory "
+                                  "ended without room since the server "
+                                  "started, the last one 3600 s ago"))
+      << went_on.evidence;
   EXPECT_EQ("SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_CEILING",
             went_on.remedy.substr(0, 48));
   const auto low = only([](Situation *all) {
