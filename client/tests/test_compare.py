@@ -351,6 +351,18 @@ class Files(Scratch):
             said = over_time.section(View(data), None).blocks[0].note
             self.assertEqual("Of each stretch" in said, thinned, count)
 
+    def test_the_sample_of_the_start_is_no_history(self):
+        """The server takes it with memdiag_history_interval_ms = 0, too."""
+        data = fixtures.snapshot("ours-idle")
+        rows = data["sources"]["memdiag_history"]["rows"]
+        del rows[1:]
+        recording = [{"time": 1.0, "rss": MIB}, {"time": 2.0, "rss": 2 * MIB}]
+        said = over_time.section(View(data), recording).blocks[0]
+        self.assertEqual(said.lines[0].values, [MIB, 2 * MIB])
+        said = over_time.section(View(data), None).blocks[0]
+        self.assertEqual(said.text, "There is no history: memdiag_history_interval_ms is 0.")
+        self.assertEqual(of_history(rows), [])
+
     def test_what_if_as_json(self):
         samples = ({"time": 1.0, "rss": 100 * MIB, "unused": 0}, {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB})
         path = self.recording("r", *samples, memdiag_memory_target="AUTO")

@@ -130,6 +130,8 @@ def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None, bool]
 
 
 def of_history(found: list[dict[str, Any]]) -> list[Sample]:
+    if len(found) < 2:  # memdiag_history_interval_ms is 0: it is the sample of the start
+        return []
     samples = [Sample(row["TIME"], row["RSS_BYTES"], _unused(row)) for row in found if row["RSS_BYTES"] is not None]
     if samples:
         # The kernel also sees peaks between two samples, in each run its own. The unused pages of such a peak are not

@@ -21,7 +21,8 @@ def section(view: View, recording: list[dict[str, Any]] | None) -> Section:
         "Over time",
         "RSS is what the kernel counts against the limit. The buffer pool fills after a start and then stays.",
     )
-    if history := view.rows("memdiag_history"):
+    # With memdiag_history_interval_ms = 0 there is the sample of the start alone.
+    if len(history := view.rows("memdiag_history")) > 1:
         result.blocks.append(_history(view, history))
         result.blocks += _runs(view)
     elif recording:

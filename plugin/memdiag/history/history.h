@@ -24,7 +24,8 @@
 
 namespace memdiag::history {
 
-/** Values of the server's variables. 0: no samples are taken. */
+/** Values of the server's variables. 0: only the first and the last sample are
+taken. */
 extern unsigned interval_ms;
 /** Samples of a run that are kept; the oldest are overwritten. Read by
 start(). */

@@ -45,14 +45,13 @@ Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
 }
 
 unsigned Recorder::tick(unsigned interval_ms) {
-  if (interval_ms == 0) return 0;
+  if (interval_ms == 0 && m_has_samples) return 0;
   append(m_sampler->take());
   m_has_samples = true;
   return interval_ms;
 }
 
 void Recorder::end() {
-  if (!m_has_samples) return;
   Sample last = m_sampler->take();
   last.ended = 1;
   append(last);

@@ -56,13 +56,13 @@ class Recorder {
   Opened open(const std::string &path, uint32_t version, size_t capacity,
               Largest_session largest_session = nullptr, Warn warn = nullptr);
 
-  /** Take a sample, unless interval_ms is 0.
+  /** Take a sample. With interval_ms 0 only the first of the run, without which
+  the next start would take an older run for the last one.
   @return how long to wait before the next call, in ms; 0: until interval_ms
   changes */
   unsigned tick(unsigned interval_ms);
 
-  /** Take the last sample, which says that the run was shut down. A run
-  without samples gets none. */
+  /** Take the last sample, which says that the run was shut down. */
   void end();
 
   /** Forget all samples and let go of the file. */

@@ -48,7 +48,7 @@ struct Readings {
 /** Older readings are no measurement. */
 inline constexpr uint64_t max_age_us = 5'000'000;
 
-/** memdiag_history_interval_ms may be an hour, or 0 for no samples.
+/** memdiag_history_interval_ms may be an hour, or 0 for the first sample alone.
 @return false: the sample is too old, or the clock was set back since */
 constexpr bool is_of_now(uint64_t sample_us, uint64_t now_us) {
   return sample_us <= now_us && now_us - sample_us <= max_age_us;

@@ -93,7 +93,8 @@ inline constexpr auto system_variables = [] {
        "nanoseconds more, and the end of each statement takes a mutex briefly"},
       {"memdiag_history_interval_ms", number, any_time, 1000, 0, 3600 * 1000,
        "Milliseconds between two samples of the server's memory for "
-       "INFORMATION_SCHEMA.MEMDIAG_HISTORY. 0 takes none"},
+       "INFORMATION_SCHEMA.MEMDIAG_HISTORY. 0 takes one at the start and one "
+       "at the shutdown"},
       {"memdiag_history_samples", number, at_start, 3600, 10, 86400,
        "Samples that INFORMATION_SCHEMA.MEMDIAG_HISTORY keeps of this run, and "
        "as many of earlier runs"},

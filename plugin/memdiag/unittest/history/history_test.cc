@@ -332,20 +332,38 @@ TEST_F(History, AFailedReadIsUnknown) {
   EXPECT_NE(unknown, next().dirty_bytes);
 }
 
-TEST_F(History, WithoutAnIntervalNoSamplesAreTaken) {
+TEST_F(History, WithoutAnIntervalOneSampleIsTaken) {
   (void)open();
   EXPECT_EQ(0u, m_recorder.tick(0)) << "to be called when that has changed";
-  EXPECT_TRUE(m_recorder.this_run().empty());
-  EXPECT_EQ(5u, m_recorder.tick(5));
+  EXPECT_EQ(1u, m_recorder.this_run().size());
   EXPECT_EQ(0u, m_recorder.tick(0));
   EXPECT_EQ(1u, m_recorder.this_run().size());
+  EXPECT_EQ(5u, m_recorder.tick(5));
+  EXPECT_EQ(0u, m_recorder.tick(0));
+  EXPECT_EQ(2u, m_recorder.this_run().size());
 }
 
-TEST_F(History, NoSamplesNoEnd) {
+/** Each later start would take the run before it for the last one. */
+TEST_F(History, ARunWithoutAnIntervalIsNotForgottenForAnOlderOne) {
+  (void)open();
+  (void)next();
+  m_recorder.close();  // it is killed
+  EXPECT_TRUE(open().was_killed);
+  (void)m_recorder.tick(0);
+  end();
+  EXPECT_FALSE(open().was_killed) << "it was shut down";
+  EXPECT_EQ(1u, m_recorder.former_runs()->back().ended);
+  (void)m_recorder.tick(0);
+  m_recorder.close();
+  EXPECT_TRUE(open().was_killed);
+}
+
+TEST_F(History, AnEndWithoutSamplesIsOne) {
   (void)open();
   end();
   EXPECT_EQ("", open().remark);
-  EXPECT_TRUE(m_recorder.former_runs()->empty());
+  ASSERT_EQ(1u, m_recorder.former_runs()->size());
+  EXPECT_EQ(1u, m_recorder.former_runs()->front().ended);
 }
 
 TEST_F(History, AShutdownIsSeenByTheNextStart) {
