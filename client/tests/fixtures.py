@@ -45,7 +45,13 @@ def today(name: str) -> dict[str, Any]:
         for row in sources.get("threads", {}).get("rows", ())
         if row["COMMAND"] == "Query"
     ]
-    answers = {"system_sessions": own, "system_threads": [], "table_keepers": [{"KEEPERS": 0}], "lock_keepers": []}
+    answers = {
+        "system_sessions": own,
+        "system_threads": [],
+        "table_keepers": [{"KEEPERS": 0}],
+        "lock_keepers": [],
+        "ddl_sessions": [],
+    }
     users = [row for row in sources.get("users", {}).get("rows", ()) if row["USER"] not in (None, "event_scheduler")]
     if users and not sources["sessions"]["rows"][0]["SLEEPING_60"]:
         idle = {f"IDLE_{seconds}_BYTES": 0 for seconds in (60, 600, 3600)}

@@ -91,6 +91,7 @@ class ModelServer:
             variables=[dict(self.variables)],
             table_keepers=[{"KEEPERS": 0}],
             lock_keepers=[{"LOCK_KEEPER": one.number} for one in self.sessions if one.kept == "lock_keepers"],
+            ddl_sessions=[{"DDL_SESSION": one.number} for one in self.sessions if one.kept == "ddl_sessions"],
             **{
                 source: [{"SYSTEM_SESSION": one.number} for one in self.sessions if one.kept == source]
                 for source in ("system_sessions", "system_threads", "watchers")
@@ -201,6 +202,8 @@ def generated(seed: int) -> ModelServer:
             one.changed, one.locks = dice.choice((0, 1, 5000)), dice.choice((1128, 1 << 20, 200 * MIB))
             one.memory["memory/innodb/lock0lock"] = one.locks
         one.kept = dice.choice(("",) * 12 + ("system_sessions", "system_threads", "watchers"))
+        if one.command == "Query" and not one.kept and dice.random() < 0.1:
+            one.kept = "ddl_sessions"
         server.sessions.append(one)
     server.sessions.append(One(OWN, "Query", 0, {"memory/sql/THD::main_mem_root": 1500 << 10}, kept="system_sessions"))
     for _ in range(dice.choice((1, 2))):

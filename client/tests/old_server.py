@@ -50,6 +50,7 @@ LOCKS: dict[str, dict[str, Any]] = {
     "locks_are_counted": {"rows": [{"COUNTED": 1}]},
     "table_keepers": {"rows": [{"KEEPERS": 0}]},
     "lock_keepers": {"rows": [{"LOCK_KEEPER": 1}]},
+    "ddl_sessions": {"rows": [{"DDL_SESSION": 1}]},
 }
 
 

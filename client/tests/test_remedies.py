@@ -157,6 +157,21 @@ class Sessions(unittest.TestCase):
         self.assertEqual(one.statements, ["KILL 42"])
         self.assertIn("releases locks of GET_LOCK() or of a backup, if it has one", one.remedy)
 
+    def test_ddl_is_not_ended(self):
+        """It would begin again from the start. Nothing but its locks tells of it: not each text begins with ALTER."""
+        has = {"memory/sql/user_var_entry::value": 300 * MIB}
+        server = ModelServer([One(42, "Query", memory=has, changed=0, kept="ddl_sessions")])
+        one = self.of(server)["user variables"]
+        self.assertEqual(one.statements, [])
+        self.assertIn("do not KILL this session: it runs DDL", one.remedy)
+        server.sessions = [One(42, "Query", memory=has)]
+        one = self.of(server)["user variables"]
+        self.assertIn("end session 42, which frees it and ends the statement that it runs; ", one.remedy)
+        data = server.snapshot()
+        data["sources"]["ddl_sessions"] = {"source": "ddl_sessions", "rows": [], "error": "the instrument is off"}
+        one = next(one for one in findings(View(data)) if one.holder == "user variables")
+        self.assertIn("ends the statement that it runs; what it runs may be DDL; ", one.remedy)
+
     def test_idle_sessions_are_not_ended_where_locks_are_not_counted(self):
         sessions = [One(n, seconds=700, memory={"memory/sql/x": MIB}) for n in range(1, 500)]
         data = ModelServer(sessions).snapshot()

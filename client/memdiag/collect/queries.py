@@ -160,6 +160,12 @@ LOCK_KEEPERS = """SELECT DISTINCT t.PROCESSLIST_ID AS LOCK_KEEPER
  FROM performance_schema.metadata_locks m JOIN performance_schema.threads t ON m.OWNER_THREAD_ID = t.THREAD_ID
  WHERE m.LOCK_DURATION = 'EXPLICIT' AND m.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID IS NOT NULL"""
 
+# DDL has them until its transaction ends, and nothing else that runs but LOCK TABLES ... WRITE has.
+DDL_SESSIONS = """SELECT DISTINCT t.PROCESSLIST_ID AS DDL_SESSION
+ FROM performance_schema.metadata_locks m JOIN performance_schema.threads t ON m.OWNER_THREAD_ID = t.THREAD_ID
+ WHERE m.LOCK_DURATION <> 'EXPLICIT' AND t.PROCESSLIST_COMMAND <> 'Sleep' AND t.PROCESSLIST_ID IS NOT NULL
+ AND m.LOCK_TYPE IN ('SHARED_UPGRADABLE', 'SHARED_NO_WRITE', 'SHARED_NO_READ_WRITE', 'EXCLUSIVE')"""
+
 PREPARED = """SELECT t.PROCESSLIST_ID, MAX(t.PROCESSLIST_USER) AS USER, COUNT(*) AS STATEMENTS
  FROM performance_schema.prepared_statements_instances p
  JOIN performance_schema.threads t ON p.OWNER_THREAD_ID = t.THREAD_ID

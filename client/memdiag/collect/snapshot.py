@@ -297,8 +297,9 @@ class _Snapshot:
         else:
             self._ask("table_keepers", queries.TABLE_KEEPERS)
             self._ask("lock_keepers", queries.LOCK_KEEPERS)
+            self._ask("ddl_sessions", queries.DDL_SESSIONS)
             return
-        for name in ("table_keepers", "lock_keepers"):
+        for name in ("table_keepers", "lock_keepers", "ddl_sessions"):
             self._sources[name] = failed("performance_schema.metadata_locks", reason)
 
     def _session_bytes(self, summed: bool) -> None:

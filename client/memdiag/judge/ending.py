@@ -1,7 +1,8 @@
 """Whether KILL of a session is a remedy, and what it costs.
 
 It is one only if the session itself has a large part of what the finding is about, and if all of this is known: it is no
-thread of the server, of replication, of memdiag or of an exporter, and what its open transaction would roll back.
+thread of the server, of replication, of memdiag or of an exporter, and what its open transaction would roll back. DDL is
+not ended, nor a session that keeps a lock.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ KEPT = (
 UNKNOWN = "what KILL would roll back is not known: this account may not read the open transactions"
 NOT_LISTED = "what KILL would roll back is not known: more transactions are open than were read"
 LOCKS = "do not KILL this session: it keeps a lock, as GET_LOCK() and a backup take, which others rely on"
+DDL = "do not KILL this session: it runs DDL, which would begin again from the start"
 
 
 def propose(view: View, session: Row, found: Finding) -> None:
@@ -32,6 +34,10 @@ def propose(view: View, session: Row, found: Finding) -> None:
     if any(row["LOCK_KEEPER"] == number for row in view.rows("lock_keepers")):
         first(found, LOCKS)
         return
+    if any(row["DDL_SESSION"] == number for row in view.rows("ddl_sessions")):
+        first(found, DDL)
+        return
+    runs = session.get("COMMAND") not in (None, "Sleep")
     words = f"end session {number}, which frees it"
     if view.error("lock_keepers") is not None:
         words += " and releases locks of GET_LOCK() or of a backup, if it has one"
@@ -40,8 +46,10 @@ def propose(view: View, session: Row, found: Finding) -> None:
             f" and rolls back its transaction, open for {count(transaction['SECONDS'])} s:"
             f" {count(transaction['ROWS_MODIFIED'])} changed rows"
         )
-    elif session.get("COMMAND") not in (None, "Sleep"):
+    elif runs:
         words += " and ends the statement that it runs"
+    if runs and view.error("ddl_sessions") is not None:
+        words += "; what it runs may be DDL"
     found.statements = [f"KILL {number}"]
     first(found, words)
 
