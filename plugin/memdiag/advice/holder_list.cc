@@ -62,13 +62,15 @@ std::string kill_or_kill_query() {
          "), 'KILL ', 'KILL QUERY ')";
 }
 
-/** It would begin again from the start, and end after as long. Connectors put
-comments before a statement. The pattern does not go back, so it takes no time.
-*/
+/** It would begin again from the start, and end after as long. DDL has such a
+lock until its transaction ends, and nothing else that runs but LOCK TABLES ...
+WRITE has. Its text need not begin with its word. events_statements_current has
+another EVENT_NAME for it where it is prepared or in a stored program. */
 constexpr const char *not_ddl =
-    " AND COALESCE(PROCESSLIST_INFO, '') NOT RLIKE "
-    "_utf8mb4'(?is)^(?>[[:space:]]+|/[*].*?[*]/)*+(ALTER|CREATE|DROP|OPTIMIZE)"
-    "'";
+    " AND THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM "
+    "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL AND "
+    "LOCK_DURATION <> 'EXPLICIT' AND LOCK_TYPE IN ('SHARED_UPGRADABLE', "
+    "'SHARED_NO_WRITE', 'SHARED_NO_READ_WRITE', 'EXCLUSIVE'))";
 
 /** One that has less than half of what the largest has is of another kind: its
 end frees little, and it does nothing unusual. The largest may be one that no
@@ -180,7 +182,7 @@ std::string ending_statement(const Holder &holder) {
              not_watchers + largest_first;
     case End::queries:
       return sessions_that(kill_or_kill_query(), all, "'Query', 'Execute'") +
-             (is_of_ddl(holder) ? "" : not_ddl) + largest_first;
+             (is_of_ddl(holder) ? "" : not_ddl) + not_watchers + largest_first;
     case End::sessions_or_queries:
       return sessions_that(kill_or_kill_query(), all,
                            "'Sleep', 'Query', 'Fetch', 'Execute'",
@@ -199,7 +201,7 @@ std::string ending_statement(const Holder &holder) {
              std::string(is_of_client) +
              " AND trx_mysql_thread_id <> CONNECTION_ID() AND BYTES >= " +
              std::string(least_of_a_session) + " AND " + has_much +
-             keeps_no_lock + largest_first;
+             keeps_no_lock + not_ddl + not_watchers + largest_first;
     case End::binlog_dump:
       return sessions_that(
                  "'KILL '",
@@ -227,7 +229,7 @@ std::string words_of_ending(const Holder &holder) {
   if (holder.end == End::sessions || holder.end == End::temporary_tables)
     words += ", but none in a transaction or with locks";
   else if (holder.end == End::transactions)
-    words += ", but none with locks of GET_LOCK() or of a backup";
+    words += ", but none with locks of GET_LOCK() or of a backup, and no DDL";
   else if (!is_of_ddl(holder))
     words += ", but no DDL";
   return words + drops_temporary_tables;
@@ -259,7 +261,7 @@ std::string end_query(uint64_t processlist_id) {
          ", PROCESSLIST_ID) AS RUN FROM performance_schema.threads WHERE "
          "PROCESSLIST_ID = " +
          std::to_string(processlist_id) +
-         " AND PROCESSLIST_COMMAND <> 'Sleep'" + not_ddl;
+         " AND PROCESSLIST_COMMAND <> 'Sleep'" + not_ddl + not_watchers;
 }
 
 std::string holders_json() {
