@@ -373,6 +373,18 @@ class Limits(unittest.TestCase):
         self.assertEqual(named(stock(100 * MIB, cgroup=near))["cgroup"].severity, "critical")
         self.assertNotIn("cgroup", named(stock(100 * MIB, cgroup=self.group(int(0.89 * GIB)))))
 
+    def test_a_kill_of_long_ago_is_a_note(self):
+        """A group may live on for months."""
+
+        def of(**status):
+            data = stock(100 * MIB, cgroup=[self.group(100)[0] | {"oom_kills": 1}])
+            data["sources"]["status"]["rows"][0] |= status
+            return named(data)["kills in the control group"]
+
+        self.assertEqual([of(uptime=seconds).severity for seconds in (3599, 3600)], ["warning", "note"])
+        self.assertEqual(of().severity, "warning")
+        self.assertIn("the kernel does not say when", of().evidence)
+
     def test_page_cache_is_no_use(self):
         full = self.group(GIB, cache=GIB // 2)
         self.assertNotIn("cgroup", named(stock(100 * MIB, cgroup=full)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 
-from memdiag.judge.thresholds import NEAR_LIMIT_PERCENT, WORTH_BYTES
+from memdiag.judge.thresholds import HOUR_SECONDS, NEAR_LIMIT_PERCENT, WORTH_BYTES
 from memdiag.model.document import Finding
 from memdiag.model.units import MIB, percent, size
 from memdiag.model.view import Limit, View
@@ -155,13 +155,15 @@ def _killed(view: View) -> list[Finding]:
         kills = view.row("cgroup").get("oom_kills")
     result = []
     if kills:
+        # The last one may be what started this server anew. The group may be far older than the server.
+        is_of_now = (view.status("Uptime") or 0) < HOUR_SECONDS
         result.append(
             Finding(
-                severity="warning",
+                severity="warning" if is_of_now else "note",
                 holder="kills in the control group",
                 verdict="host",
                 headline=f"The kernel's OOM killer has killed {kills} process{'es' if kills > 1 else ''} of the control group",
-                evidence="The count is since the group was made.",
+                evidence="The count is since the group was made; the kernel does not say when.",
                 remedy="raise the limit, or lower what the server may take (see the budget)",
                 source=view.origin("cgroup"),
             )

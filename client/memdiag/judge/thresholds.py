@@ -13,6 +13,8 @@ WORTH_BYTES = 64 * MIB
 LARGE_PERCENT = 25
 # Part of a limit: above it the next burst may end the server.
 NEAR_LIMIT_PERCENT = 90
+# An event of longer ago is none of now.
+HOUR_SECONDS = 3600
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ namespace {
 come back after ten seconds of room. */
 constexpr uint64_t rest_seconds = 60;
 
-constexpr uint64_t hour_seconds = 3600;
-
 /** The smallest limit below which so much may be kept while statements begin.
 Whole MiB. */
 uint64_t limit_that_fits(uint64_t bytes) {
@@ -43,7 +41,6 @@ class Ceiling_rules : Rules {
     if (!ceiling || ceiling->level == ceiling::Level::unknown) return;
     judge_floor(*ceiling);
     judge_target(*ceiling);
-    // The alert looks back as far.
     if (ceiling->went_on_seconds.value_or(UINT64_MAX) > hour_seconds) return;
     add("ceiling_went_on", Severity::warning, "server", "host",
         text("%" PRIu64

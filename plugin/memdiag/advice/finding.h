@@ -115,6 +115,8 @@ struct Ceiling_situation {
 
 struct Situation {
   host::Figures host;
+  /** The server's, by a clock that does not jump. */
+  Reading up_seconds;
   std::array<Pool_situation, pool_count> pools;
   /** The trend of the resident memory outside the buffer pool, which grows to
   its configured size and no further. */

@@ -61,14 +61,7 @@ class Host_rules : Rules {
               " are available",
           "SELECT memdiag_purge('all'); see which other processes run here: ps "
           "-eo rss,comm --sort=-rss");
-    if (host.oom_kills && *host.oom_kills > 0)
-      add("oom_kills", Severity::warning, "cgroup", "host",
-          text("processes of the control group that the OOM killer has "
-               "killed: %" PRIu64,
-               *host.oom_kills),
-          "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY WHERE RUN > 0 "
-          "ORDER BY RUN, TIME DESC shows the last minutes of a server that was "
-          "killed");
+    if (host.oom_kills && *host.oom_kills > 0) judge_kills(*host.oom_kills);
   }
 
   void judge_host() {
@@ -99,6 +92,22 @@ class Host_rules : Rules {
   }
 
  private:
+  /** The last one may be what started this server anew. The group may be far
+  older than the server. */
+  void judge_kills(uint64_t kills) {
+    const bool is_of_now = m_now.up_seconds.value_or(0) < hour_seconds;
+    add("oom_kills", is_of_now ? Severity::warning : Severity::note, "cgroup",
+        "host",
+        text("processes of the control group that the OOM killer has killed: "
+             "%" PRIu64 "%s",
+             kills,
+             is_of_now
+                 ? ""
+                 : " since the group was made; the kernel does not say when"),
+        "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY WHERE RUN > 0 ORDER "
+        "BY RUN, TIME DESC shows the last minutes of a server that was killed");
+  }
+
   /** When growth reaches a limit, and what it has to share the limit with. */
   struct Forecast {
     std::optional<double> seconds;

@@ -22,6 +22,8 @@ namespace memdiag::advisor {
 
 inline constexpr uint64_t mib = 1 << 20;
 inline constexpr double day = 86400;
+/** An event of longer ago is none of now. The alerts look back as far. */
+inline constexpr uint64_t hour_seconds = 3600;
 /** A user should know of a share this large without asking. */
 inline constexpr double warning_percent = 25;
 inline constexpr const char *growth_of_a_cache = "growth_of_a_cache";

@@ -177,6 +177,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
                          std::span<const routes::Row> routes,
                          const Server_facts &server) {
   Situation situation{};
+  situation.up_seconds = server.up_seconds;
   situation.max_used_connections = server.max_used_connections;
   if (server.max_used_seconds)
     situation.max_used_seconds =

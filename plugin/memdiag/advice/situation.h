@@ -29,7 +29,7 @@ struct Server_facts {
   Reading max_used_seconds{};
   /** As samples have it. Empty: the last sample is of now. */
   Reading now_us{};
-  /** By a clock that does not jump. */
+  /** As in Situation. */
   Reading up_seconds{};
   /** What KILL of the session can still free. */
   std::optional<Session> largest_session;

@@ -700,6 +700,25 @@ TEST(Advisor, TheCeilingsFindingsHaveTheirRulesAndBytes) {
     EXPECT_FALSE(one.statement) << "a smaller pool makes the server wait";
 }
 
+/** A group may live on for months. */
+TEST(Advisor, AKillBeforeTheServersFirstHourIsANote) {
+  Situation all = healthy();
+  all.host.oom_kills = 3;
+  for (const uint64_t seconds : {3599, 3600}) {
+    all.up_seconds = seconds;
+    const std::vector<Finding> found = findings(all);
+    ASSERT_EQ(1u, found.size());
+    EXPECT_EQ("oom_kills", found[0].rule);
+    EXPECT_EQ(seconds < 3600, found[0].severity == Severity::warning);
+    EXPECT_EQ(seconds < 3600, found[0].evidence.ends_with(": 3"))
+        << found[0].evidence;
+    EXPECT_EQ(seconds >= 3600,
+              found[0].evidence.ends_with(
+                  ": 3 since the group was made; the kernel does not say when"))
+        << found[0].evidence;
+  }
+}
+
 /** The kernel kills other servers in these states. Below a ceiling they are not
 critical. */
 TEST(Advisor, TheCeilingHoldsTheServerBelowItsLimit) {
@@ -919,6 +938,9 @@ TEST(Situation, AClockThatJumpsMakesNoServerOlder) {
   EXPECT_EQ(50u, seconds()) << "FLUSH STATUS";
   server.max_used_seconds.reset();
   EXPECT_FALSE(seconds());
+  EXPECT_EQ(60u,
+            memdiag::advisor::make_situation({}, {}, {}, {}, {}, {}, server)
+                .up_seconds);
 }
 
 /** Samples may come once in ten minutes, or no more. The buffer pool has grown
