@@ -26,6 +26,25 @@ class Machine(Scratch):
         self.assertEqual(rows[1]["reclaimable_cache"], 400)
         self.assertEqual(rows[1]["oom_kills"], 2)
 
+    def test_page_cache_that_the_kernel_can_drop(self):
+        """As the server has it (kernel_text::without_cache()). A file that is read twice is active."""
+
+        def of(version, names, *figures):
+            lines = (f"{name} {value}\n" for name, value in zip(names.split(), figures))
+            self.write("m/memory.stat", "".join(lines))
+            self.write(f"m/{kernel._FILES[version][1]}", "5000")
+            return kernel._group(version, self.root / "m")["reclaimable_cache"]
+
+        first = "total_inactive_file total_active_file total_dirty total_writeback total_mapped_file"
+        second = "inactive_file active_file file_dirty file_writeback file_mapped slab_reclaimable"
+        for version, names in ((1, first), (2, second)):
+            self.assertEqual(of(version, names, 100, 700, 5, 5, 20), 770)
+            self.assertEqual(of(version, names, 100, 700, 5, 5, 750), 100)
+            self.assertEqual(of(version, names, 100, 700, 5, 5), 100)
+        self.assertEqual(of(2, second, 100, 700, 5, 5, 20, 30), 800)
+        self.assertEqual(of(2, "inactive_file slab_reclaimable", 100, 30), 130)
+        self.assertIsNone(of(2, "active_file", 4))
+
     def test_version_1_without_a_limit(self):
         self.write("proc/7/cgroup", "4:cpu:/\n3:memory:/box\n")
         self.write("proc/self/mountinfo", "30 1 0:26 / /m rw - cgroup cgroup rw,memory\n")

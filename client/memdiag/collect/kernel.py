@@ -289,15 +289,30 @@ def _group(version: int, folder: Path) -> dict[str, object] | None:
     if limit is not None and limit >= _V1_NO_LIMIT:
         limit = None
     stat = _pairs(folder / "memory.stat")
-    cache = stat.get("total_inactive_file" if version == 1 else "inactive_file")
     events = _pairs(folder / ("memory.oom_control" if version == 1 else "memory.events"))
     return {
         "limit": limit,
         "usage": usage,
-        "reclaimable_cache": cache,
+        "reclaimable_cache": _reclaimable(version, stat),
         "peak": peak,
         "oom_kills": events.get("oom_kill"),
     }
+
+
+_CACHE = {
+    1: ("total_inactive_file", "total_active_file", "total_dirty", "total_writeback", "total_mapped_file"),
+    2: ("inactive_file", "active_file", "file_dirty", "file_writeback", "file_mapped"),
+}
+
+
+def _reclaimable(version: int, stat: dict[str, int]) -> int | None:
+    """What the kernel takes back, as the server has it: page cache that is idle, or clean and not mapped, whichever is
+    more, and slab. None: not known."""
+    idle, active, *busy = (stat.get(name) for name in _CACHE[version])
+    parts = [stat.get("slab_reclaimable"), idle]
+    if idle is not None and active is not None and None not in busy:
+        parts[1] = max(idle, idle + active - sum(busy))  # type: ignore[arg-type]
+    return None if parts == [None, None] else sum(filter(None, parts))
 
 
 def _number(path: Path) -> int | None:

@@ -81,7 +81,7 @@ def _near(view: View) -> list[Finding]:
                 holder="cgroup",
                 verdict="host",
                 headline=f"{size(limit.used)} of the control group's {size(limit.bytes)} are used: {percent(limit.used_percent)}",
-                evidence="At 100% the kernel ends a process of the group, usually the server. Page cache is not counted.",
+                evidence="At 100% the kernel ends a process of the group, usually the server. Page cache that it takes back is not counted.",
                 remedy="make the buffer pool smaller, or raise the limit",
                 statements=[
                     *_smaller_pool(view, (limit.used or 0) - limit.bytes * NEAR_LIMIT_PERCENT / 100),

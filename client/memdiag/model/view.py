@@ -278,7 +278,7 @@ class Limit:
 
 
 def _used(row: Row) -> int:
-    """Page cache that the kernel takes back first is no use of memory."""
+    """Page cache that the kernel takes back is no use of memory."""
     return max(0, row["usage"] - (row.get("reclaimable_cache") or 0))
 
 

@@ -71,8 +71,8 @@ std::vector<Room> rooms_of(const std::vector<Limited_group> &groups,
     if (!text) continue;
     Room room{std::nullopt, group.folder, group.limit_bytes};
     if (const auto usage = kernel_text::amount(*text)) {
-      const uint64_t used = kernel_text::without_idle_cache(
-          *usage, read(group.folder + "/memory.stat").value_or(""));
+      const uint64_t used = kernel_text::without_cache(
+          *usage, read(group.folder + "/memory.stat").value_or(""), version);
       room.bytes = group.limit_bytes - std::min(group.limit_bytes, used);
     }
     rooms.push_back(std::move(room));

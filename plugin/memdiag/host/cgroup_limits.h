@@ -78,8 +78,8 @@ std::string usage_file(const std::string &folder, int version);
 
 /** The memory that is free below the limit of a group. */
 struct Room {
-  /** Limit less use, without page cache that the kernel takes back first
-  (kernel_text::without_idle_cache()). Empty: a use is not known. */
+  /** Limit less use, without page cache that the kernel takes back
+  (kernel_text::without_cache()). Empty: a use is not known. */
   std::optional<uint64_t> bytes;
   std::string folder;
   uint64_t limit_bytes;

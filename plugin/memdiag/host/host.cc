@@ -336,7 +336,8 @@ class Collector {
       const std::string stat = folder == m_cgroup
                                    ? m_memory_stat
                                    : read(folder + "/memory.stat").value_or("");
-      figures.usage_bytes = kernel_text::without_idle_cache(bytes, stat);
+      figures.usage_bytes =
+          kernel_text::without_cache(bytes, stat, m_cgroup_version);
     }
     figures.oom_kills =
         unsigned_number("cgroup", v2 ? "memory.events.oom_kill"

@@ -86,7 +86,7 @@ struct Limit {
   /** The file that says how much is used. */
   std::string usage_file;
   uint64_t limit_bytes;
-  /** Without page cache that the kernel takes back first. Never more than
+  /** Without page cache that the kernel takes back. Never more than
   limit_bytes, even if the group uses more. */
   uint64_t usage_bytes;
 };
@@ -107,9 +107,9 @@ struct Figures {
   /** The process's. */
   std::optional<uint64_t> swapped_bytes;
   /** The lowest limit of the control group and those above, and the use of the
-  group that has it, without page cache that the kernel takes back first
-  (kernel_text::without_idle_cache()). Without a limit, the use of the process's
-  own group. */
+  group that has it, without page cache that the kernel takes back
+  (kernel_text::without_cache()). Without a limit, the use of the process's own
+  group. */
   std::optional<uint64_t> limit_bytes;
   std::optional<uint64_t> usage_bytes;
   /** A file that would tell a limit is there and cannot be read. */

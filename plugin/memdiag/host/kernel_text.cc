@@ -237,19 +237,6 @@ std::optional<std::string_view> below(std::string_view folder,
   return path;
 }
 
-uint64_t without_idle_cache(uint64_t usage_bytes,
-                            std::string_view memory_stat) {
-  // Version 1 also has inactive_file, for the group without its children.
-  auto idle = amount_of(memory_stat, "total_inactive_file");
-  if (!idle) idle = amount_of(memory_stat, "inactive_file");
-  // Directory entries and inodes. Only version 2 reports them.
-  const auto slab = amount_of(memory_stat, "slab_reclaimable");
-  // Active page cache (active_file) counts as used: it was read more than once
-  // and has the programs' code. The kernel would have to read it again.
-  return usage_bytes -
-         std::min(usage_bytes, idle.value_or(0) + slab.value_or(0));
-}
-
 std::optional<uint64_t> clean_cache(std::string_view memory_stat, int version) {
   struct Keys {
     const char *cached[2];
@@ -273,6 +260,19 @@ std::optional<uint64_t> clean_cache(std::string_view memory_stat, int version) {
     bytes -= std::min(bytes, *busy);
   }
   return bytes;
+}
+
+uint64_t without_cache(uint64_t usage_bytes, std::string_view memory_stat,
+                       int version) {
+  // Version 1 also has inactive_file, for the group without its children.
+  const auto idle = amount_of(
+      memory_stat, version == 1 ? "total_inactive_file" : "inactive_file");
+  const auto clean = clean_cache(memory_stat, version);
+  // Directory entries and inodes. Only version 2 reports them.
+  const auto slab = amount_of(memory_stat, "slab_reclaimable");
+  return usage_bytes -
+         std::min(usage_bytes, std::max(idle.value_or(0), clean.value_or(0)) +
+                                   slab.value_or(0));
 }
 
 }  // namespace memdiag::kernel_text

@@ -98,12 +98,6 @@ namespace's root the kernel writes "/.."; such paths are compared as they are.
 std::optional<std::string_view> below(std::string_view folder,
                                       std::string_view path);
 
-/** The use of a control group without memory that the kernel takes back first:
-idle page cache (inactive_file) and reclaimable slab. Any group that reads or
-writes files fills up with these.
-@param memory_stat  the group's memory.stat; a missing figure counts as 0 */
-uint64_t without_idle_cache(uint64_t usage_bytes, std::string_view memory_stat);
-
 /** The page cache of a control group that the kernel can drop at once, whatever
 else happens: it is clean, and no process has mapped it. Active page cache is
 dropped too when memory is short. Mapped pages have the programs' code. Pages
@@ -111,6 +105,15 @@ that are dirty and mapped are deducted twice.
 @param version  of control groups, 1 or 2
 @return empty: a figure is missing */
 std::optional<uint64_t> clean_cache(std::string_view memory_stat, int version);
+
+/** The use of a control group without memory that the kernel takes back: page
+cache that is idle (inactive_file) or that it can drop at once (clean_cache()),
+whichever is more, and reclaimable slab. Any group that reads or writes files
+fills up with these.
+@param memory_stat  the group's memory.stat; a missing figure counts as 0
+@param version      of control groups, 1 or 2 */
+uint64_t without_cache(uint64_t usage_bytes, std::string_view memory_stat,
+                       int version);
 
 }  // namespace memdiag::kernel_text
 

@@ -47,11 +47,11 @@ struct Limit_figures {
   kernel's memory for them, page cache that is dirty or mapped. */
   Reading kept_bytes;
   /** The least that is free below a limit of a group or of the machine
-  (MemAvailable), counted as kept_bytes for the group of usage_file and without
-  idle page cache for others. May be too high: MemAvailable is left out if it is
-  not known, all groups if the lowest limit is not, and all other groups if the
-  use of one is not. Empty: kept_bytes is not known below a limit, or nothing
-  is. */
+  (MemAvailable), counted as kept_bytes for the group of usage_file and as
+  Limit::usage_bytes for others. May be too high: MemAvailable is left out if it
+  is not known, all groups if the lowest limit is not, and all other groups if
+  the use of one is not. Empty: kept_bytes is not known below a limit, or
+  nothing is. */
   Reading room_bytes;
 };
 

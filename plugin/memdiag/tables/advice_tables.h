@@ -186,7 +186,7 @@ inline constexpr Table host_table = [] {
               "those above it, and effective_usage the use of the group that "
               "has it. effective_room is the least that is free below one of "
               "these limits, not counting page cache that the kernel takes "
-              "back first, and room_limit is that limit. safe_limit is how low "
+              "back, and room_limit is that limit. safe_limit is how low "
               "the limit of the group of "
               "effective_limit may be set now without a kill "
               "(docs/container-limits.md). pool.NAME of huge_pages is that "

@@ -313,6 +313,23 @@ TEST(Host, PageCacheThatIsIdleIsNotUsed) {
   EXPECT_EQ(1500000000u, report.figures.usage_bytes);
 }
 
+/** A program that reads a file twice makes its pages active. */
+TEST(Host, PageCacheThatTheKernelCanDropIsNotUsed) {
+  Tree tree{write_machine, write_v2};
+  const std::string slice = "/sys/fs/cgroup/system.slice/";
+  tree.write(slice + "memory.stat",
+             "anon 1\ninactive_file 0\nactive_file 700000000\nfile_dirty 0\n"
+             "file_writeback 0\nfile_mapped 100000000\n");
+  Report report = tree.collect();
+  EXPECT_EQ(2e9, number(report, "cgroup", "effective_usage"));
+  EXPECT_EQ(1400000000u, report.figures.usage_bytes);
+  ASSERT_TRUE(report.figures.tightest);
+  EXPECT_EQ(slice + "memory.current", report.figures.tightest->usage_file);
+  EXPECT_EQ(1400000000u, report.figures.tightest->usage_bytes);
+  EXPECT_EQ(static_cast<double>(report.figures.tightest->limit_bytes) - 1.4e9,
+            number(report, "cgroup", "effective_room"));
+}
+
 TEST(Host, NoLimitAnywhere) {
   Tree tree{write_v2};
   tree.write("/sys/fs/cgroup/system.slice/memory.max", "max\n");

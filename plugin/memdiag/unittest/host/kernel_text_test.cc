@@ -80,27 +80,42 @@ TEST(KernelText, LinesByTheirKeys) {
   EXPECT_FALSE(field(*some, "avg60"));
 }
 
-TEST(KernelText, WhatIsUsedWithoutWhatIsIdle) {
+TEST(KernelText, WhatIsUsedWithoutCache) {
   constexpr const char *v2 =
       "anon 500\nfile 300\nslab_unreclaimable 40\nslab_reclaimable 20\n"
       "inactive_file 100\nactive_file 200\nslab 60\n";
-  EXPECT_EQ(880u, without_idle_cache(1000, v2));
-  EXPECT_EQ(980u, without_idle_cache(1000, "slab_reclaimable 20\n"));
-  EXPECT_EQ(900u, without_idle_cache(
-                      1000, "inactive_file 100\nslab_reclaimable x\n"));
-  EXPECT_EQ(0u, without_idle_cache(119, v2)) << "not below nothing";
+  EXPECT_EQ(880u, without_cache(1000, v2, 2)) << "how much is clean?";
+  EXPECT_EQ(980u, without_cache(1000, "slab_reclaimable 20\n", 2));
+  EXPECT_EQ(900u,
+            without_cache(1000, "inactive_file 100\nslab_reclaimable x\n", 2));
+  EXPECT_EQ(0u, without_cache(119, v2, 2)) << "not below nothing";
+  // Pages that are clean and that no process has mapped are not used, or not
+  // idle ones.
+  const auto with_mapped = [](const std::string &bytes) {
+    return std::string(v2) + "file_dirty 5\nfile_writeback 5\nfile_mapped " +
+           bytes + '\n';
+  };
+  EXPECT_EQ(710u, without_cache(1000, with_mapped("20"), 2));
+  EXPECT_EQ(880u, without_cache(1000, with_mapped("250"), 2));
   // Version 1, with the groups below.
-  EXPECT_EQ(700u, without_idle_cache(
-                      1000, "inactive_file 1\ntotal_inactive_file 300\n"));
+  constexpr const char *v1 = "inactive_file 1\ntotal_inactive_file 300\n";
+  EXPECT_EQ(700u, without_cache(1000, v1, 1));
+  EXPECT_EQ(200u, without_cache(1000,
+                                v1 + std::string("total_active_file 500\n"
+                                                 "total_dirty 0\n"
+                                                 "total_writeback 0\n"
+                                                 "total_mapped_file 0\n"),
+                                1));
   // A missing figure is not subtracted.
   for (const char *nothing : {"", "inactive_file", "anon 1\nslab 7\n"})
-    EXPECT_EQ(1000u, without_idle_cache(1000, nothing)) << nothing;
+    EXPECT_EQ(1000u, without_cache(1000, nothing, 2)) << nothing;
   // As much as a line can say of both.
   const std::string largest = std::to_string(UINT64_MAX >> 8);
   EXPECT_EQ(UINT64_MAX - 2 * (UINT64_MAX >> 8),
-            without_idle_cache(UINT64_MAX, "inactive_file " + largest +
-                                               "\nslab_reclaimable " + largest +
-                                               "\n"));
+            without_cache(UINT64_MAX,
+                          "inactive_file " + largest + "\nslab_reclaimable " +
+                              largest + "\n",
+                          2));
 }
 
 TEST(KernelText, StatOfAProgramWithAnyName) {

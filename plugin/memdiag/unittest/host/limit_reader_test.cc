@@ -108,13 +108,13 @@ TEST(LimitReader, CacheThatTheKernelCanDropIsRoom) {
   tree.write(service + "/memory.current", bytes(990));
   tree.write(service + "/memory.stat", cache);
   EXPECT_EQ(510 * mb, tree.read(0).room_bytes);
-  EXPECT_EQ(10 * mb, tree.read(0).tightest->limit_bytes -
-                         tree.read(0).tightest->usage_bytes);
-  // The active cache of a group above counts as used.
+  EXPECT_EQ(510 * mb, tree.read(0).tightest->limit_bytes -
+                          tree.read(0).tightest->usage_bytes);
+  // That of a group above, too.
   tree.write(slice + "/memory.max", bytes(1500));
-  tree.write(slice + "/memory.current", bytes(1200));
+  tree.write(slice + "/memory.current", bytes(1600));
   tree.write(slice + "/memory.stat", cache);
-  EXPECT_EQ(300 * mb, tree.read(1).room_bytes);
+  EXPECT_EQ(400 * mb, tree.read(1).room_bytes);
 }
 
 TEST(LimitReader, Version1) {
