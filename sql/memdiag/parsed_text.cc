@@ -2,6 +2,7 @@
 
 #include "my_command.h"
 #include "mysys/memdiag/purging/purge.h"
+#include "mysys/memdiag/upstream/private_member.h"
 #include "sql/item.h"
 #include "sql/memdiag/net.h"
 #include "sql/parse_tree_helpers.h"
@@ -11,6 +12,12 @@
 #include "sql/sql_lex.h"
 
 namespace memdiag {
+
+struct Current_block {
+  friend auto member_of(Current_block);
+};
+template struct Names_of_private_type<Current_block,
+                                      &MEM_ROOT::m_current_block>;
 
 /* A trigger of LOAD DATA LOCAL may be parsed again for each row, while its
 statement reads the rows from the buffer. */
@@ -29,13 +36,19 @@ void Parsed_text::end_packet(THD *thd) {
   NET *const net = thd->get_protocol_classic()->get_net();
   if (net->vio == nullptr || net->write_pos != net->buff) return;
   const size_t length = net->max_packet;
+  purging::Freed_blocks packet;
+  packet.add(net->buff, length);
   shrink_buffer(false, net, thd->variables.net_buffer_length);
-  if (length - net->max_packet >= many) (void)purging::purge(Pool::session);
+  if (length - net->max_packet >= many) packet.give_back();
 }
 
 void Parsed_text::give_back() {
+  purging::Freed_blocks blocks;
+  const auto *block = m_root.*member_of(Current_block{});
+  for (; block != nullptr; block = block->prev)
+    blocks.add(block, block->end - reinterpret_cast<const char *>(block));
   m_root.Clear();
-  (void)purging::purge(Pool::statement);
+  blocks.give_back();
 }
 
 }  // namespace memdiag

@@ -19,9 +19,9 @@ class THD;
 namespace memdiag {
 
 /** While it lives, `thd` parses a text. Placeholders end with it if the
-statement is prepared or its text is long. If they were many, their pages go
-back to the system: the statement goes on with memory of other pools. The
-packet that brought a long text ends before: the session has a copy. */
+statement is prepared or its text is long. The packet that brought a long text
+ends before: the session has a copy. If either was large, its pages go back to
+the system: the statement goes on with other memory. */
 class Parsed_text {
  public:
   explicit Parsed_text(THD *thd);

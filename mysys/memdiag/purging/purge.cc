@@ -12,6 +12,7 @@
 #include "mysys/memdiag/base/rss.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/pools/uncached.h"
 #include "mysys/memdiag/purging/purge_log.h"
 
 namespace memdiag::purging {
@@ -39,6 +40,14 @@ struct Purged_arena {
   uint64_t resident_bytes;
 };
 constinit Purged_arena purged_arenas[pools::max_arenas]{};
+
+/** An arena that a thread of jemalloc's own is purging is tried again, because
+that thread takes only the pages that are due. The more pages there are, the
+longer it takes: the waits double, up to 63 ms in all. */
+constexpr int attempts = 7;
+void wait_before(int attempt) {
+  if (attempt > 0) usleep(500U << attempt);
+}
 
 Pool_purges &purges_of(Pool pool) {
   return purges_by_pool[static_cast<size_t>(pool)];
@@ -91,13 +100,9 @@ Receipt purge_arenas(Pool pool, std::span<const unsigned> only) {
         receipt.arenas_before_bytes += pages.resident_bytes;
         ++receipt.arenas;
       }));
-  // An arena that a thread of jemalloc's own is purging is tried again, because
-  // that thread takes only the pages that are due. The more pages there are,
-  // the longer it takes: the waits double, up to 63 ms in all.
-  constexpr int attempts = 7;
   bool again = true;
   for (int attempt = 0; attempt < attempts && again; ++attempt) {
-    if (attempt > 0) usleep(500U << attempt);
+    wait_before(attempt);
     const bool first = attempt == 0;
     again = false;
     (void)for_each_arena(pool, only, [&](unsigned arena) {
@@ -156,6 +161,23 @@ Receipt purge_all(Purge_reason reason) {
     if (total.error == 0) total.error = one.error;
   }
   return total;
+}
+
+void Freed_blocks::add(const void *block, size_t size) noexcept {
+  if (size < pools::large_size) return;
+  if (const auto arena = mallctl::arena_of(block)) m_arenas.set(arena.value());
+}
+
+void Freed_blocks::give_back() const noexcept {
+  for (unsigned arena = 0; arena < m_arenas.size(); ++arena) {
+    bool is_left = m_arenas[arena];
+    for (int attempt = 0; attempt < attempts && is_left; ++attempt) {
+      wait_before(attempt);
+      const std::lock_guard<std::mutex> guard(purge_mutex);
+      is_left = !mallctl::purge_arena(arena).value_or(true);
+      purged_arenas[arena].sequence = 0;  // that purge is not in the log
+    }
+  }
 }
 
 Counters counters(Pool pool) {

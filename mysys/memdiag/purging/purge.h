@@ -13,10 +13,13 @@
 #ifndef MEMDIAG_PURGE_H
 #define MEMDIAG_PURGE_H
 
+#include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pool.h"
 #include "mysys/memdiag/purging/receipt.h"
 
@@ -33,6 +36,23 @@ Receipt purge(Pool pool, Purge_reason reason = Purge_reason::asked,
 /** Purge every arena there is. The receipt has the sums, and RSS before the
 first purge and after the last. */
 Receipt purge_all(Purge_reason reason = Purge_reason::asked);
+
+/** Large blocks of one thread, many bytes together, which it is about to free
+and will not need again soon: their pages go back at once. Other threads are at
+work in the pool, so no other arena is purged, and the caches stay. No log and
+no counter has it: the log is short, and the purger judges the last purge there.
+The mutex is not held while the thread sleeps. */
+class Freed_blocks {
+ public:
+  /** Nothing is noted of a small block.
+  @param size  as asked for at allocation */
+  void add(const void *block, size_t size) noexcept;
+  /** The blocks have been freed. */
+  void give_back() const noexcept;
+
+ private:
+  std::bitset<pools::max_arenas> m_arenas;
+};
 
 /** Sums over a pool's purges since the server started. Pages that decay gave
 back are not in them. */

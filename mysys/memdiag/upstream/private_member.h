@@ -26,6 +26,13 @@ struct Names {
   friend typename Of::Member member_of(Of) { return member; }
 };
 
+/** The same for a member of a type that is private, too.
+@tparam Of  declares the friend member_of() with the result `auto` */
+template <typename Of, auto member>
+struct Names_of_private_type {
+  friend auto member_of(Of) { return member; }
+};
+
 }  // namespace memdiag
 
 #endif  // MEMDIAG_PRIVATE_MEMBER_H

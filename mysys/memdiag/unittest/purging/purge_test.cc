@@ -5,7 +5,9 @@
 #include <atomic>
 #include <thread>
 
+#include "mysys/memdiag/pools/uncached.h"
 #include "mysys/memdiag/purging/policies.h"
+#include "mysys/memdiag/purging/purge_log.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "mysys/memdiag/upstream/hooks.h"
 
@@ -68,6 +70,59 @@ FRESH_TEST(Purge, RefreshesNothingOfOtherPools) {
   EXPECT_LE(before + (1 << 20) / 4096, active_of_ddl());
   pools::free(Pool::ddl, first, 1 << 20);
   pools::free(Pool::ddl, second, 1 << 20);
+}
+
+/** The pages of a statement that frees much go back, in whatever arenas they
+are. Those of other arenas and the caches stay for other threads, and the log of
+purges is as it was. */
+FRESH_TEST(Purge, FreedBlocksGoBackAndNothingElse) {
+  ASSERT_EQ("", policies::set(Policy::dirty_decay_ms, "all=-1"));
+  constexpr Pool session = Pool::session;
+  constexpr size_t size = 16 << 20;
+  const auto arena_of = [](const void *block) {
+    return mallctl::arena_of(block).value();
+  };
+  const auto in_caches = [] {
+    EXPECT_EQ(0, mallctl::refresh());
+    return sum_over<Ctl::stats_arena_small_allocated>(session);
+  };
+  stay_on_this_cpu();
+  std::vector<void *> small;
+  for (int i = 0; i < 200; ++i) small.push_back(pools::allocate(session, 900));
+  void *const other = pools::allocate(session, size);
+  const unsigned others_arena = arena_of(other);
+  // While a thread is at work in the arena, a block comes from another one.
+  const auto allocate_elsewhere = [others_arena](size_t bytes) {
+    const pools::Arena_guard guard(session, pools::slot_of_arena(others_arena));
+    return pools::allocate(session, bytes);
+  };
+  void *const own = allocate_elsewhere(size);
+  const unsigned own_arena = arena_of(own);
+  ASSERT_NE(others_arena, own_arena);
+  (void)purging::purge(session);
+  const uint64_t sequence = memdiag::purge_log::last_of(session)->sequence;
+
+  purging::Freed_blocks blocks;
+  blocks.add(own, size);
+  blocks.add(small[0], 900);
+  blocks.add(&blocks, size);  // not the allocator's
+  for (void *const block : small) pools::free(session, block, 900);
+  pools::free(session, other, size);
+  pools::free(session, own, size);
+  const uint64_t cached = in_caches();
+  EXPECT_LT(0u, cached);
+  blocks.give_back();
+  EXPECT_EQ(0u, mallctl::arena_pages(own_arena).value().dirty_pages);
+  EXPECT_LE(size / mallctl::read<Ctl::arenas_page>().value(),
+            mallctl::arena_pages(others_arena).value().dirty_pages);
+  EXPECT_EQ(cached, in_caches());
+  EXPECT_EQ(sequence, memdiag::purge_log::last_of(session)->sequence);
+
+  void *const more = allocate_elsewhere(2 * size);
+  EXPECT_EQ(own_arena, arena_of(more));
+  EXPECT_EQ(0u, purging::taken_again(session, sequence).value())
+      << "that purge did not give these pages back";
+  pools::free(session, more, 2 * size);
 }
 
 /** Policies and routes change while the process forks: the child can change
