@@ -72,9 +72,10 @@ struct Watcher {
   may sleep: for watched blocks, and for all while Attention::ceiling is set.
   @return false: the caller gets no block */
   bool (*ask)(Pool pool, size_t size, Account account);
-  /** A watched block was allocated. */
+  /** A watched block was allocated. malloc() may have served it. */
   void (*allocated)(const void *block, size_t size);
-  /** A watched block is about to be freed. */
+  /** A watched block is about to be freed, or one that malloc() served and of
+  which the size is not known. */
   void (*freed)(const void *block);
 };
 /** @param watcher  lives for ever; nullptr: none */

@@ -300,6 +300,11 @@ bool may_have(Pool pool, size_t size, Account account) {
   return false;
 }
 
+void tell_freed(const void *block) {
+  if (const Watcher *const watch = watcher(); watch != nullptr)
+    watch->freed(block);
+}
+
 }  // namespace
 
 void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
@@ -360,6 +365,7 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
   Pool_state &state = state_of(pool);
   if (state.fallback_blocks.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     if (is_fallback(pool, block)) {
+      if (size == 0 || size >= watched_size) tell_freed(block);
       state.fallback_filter.remove(block);
       placed::general_free(block);
       state.fallback_blocks.fetch_sub(1);
@@ -375,10 +381,8 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
       return;
     }
   }
-  if (size >= watched_size) [[unlikely]] {
-    if (const Watcher *const watch = watcher(); watch != nullptr)
-      watch->freed(block);
-  }
+  if (size >= watched_size) [[unlikely]]
+    tell_freed(block);
   free_uncached(pool, block, size);
 }
 
@@ -387,7 +391,10 @@ void free_general(Pool pool, void *block) noexcept {
   // It may have been allocated before its route was changed, and never served
   // for the pool.
   const bool may_be_fallback = filter.may_have(block);
-  if (may_be_fallback) filter.remove(block);
+  if (may_be_fallback) {
+    tell_freed(block);
+    filter.remove(block);
+  }
   placed::general_free(block);
   if (!may_be_fallback) return;
   std::atomic<uint64_t> &left = state_of(pool).fallback_blocks;

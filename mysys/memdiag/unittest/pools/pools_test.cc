@@ -942,6 +942,21 @@ TEST_F(WatchedBlocks, AreAskedForAndTold) {
   EXPECT_EQ((std::vector<const void *>{block}), watched.freed);
 }
 
+TEST_F(WatchedBlocks, AreToldIfMallocServedThem) {
+  constexpr size_t size = pools::watched_size;
+  std::vector<void *> blocks;
+  pools::fail_allocations_for_test({.count = 4, .pool = asked_of});
+  for (int i = 0; i < 3; ++i) blocks.push_back(pools::allocate(asked_of, size));
+  void *const small = pools::allocate(asked_of, size - 1);
+  pools::free(asked_of, small, size - 1);
+  EXPECT_TRUE(watched.freed.empty());
+  pools::free(asked_of, blocks[0], size);
+  pools::free(asked_of, blocks[1], 0);
+  pools::free_general(asked_of, blocks[2]);
+  EXPECT_EQ((std::vector<const void *>{blocks[0], blocks[1], blocks[2]}),
+            watched.freed);
+}
+
 TEST_F(WatchedBlocks, AreAskedForOnceWhileAllBlocksAre) {
   pools::set_attention(pools::Attention::ceiling, true);
   void *const small = pools::allocate(asked_of, 100);
