@@ -31,7 +31,7 @@ from bench.workloads.killers import KILLERS, Killers
 from harness import cgroup
 from harness.burst import Sampler
 from harness.common import say
-from harness.network import free_port
+from harness.network import ON_LOOPBACK, free_port
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection, SqlError
@@ -294,7 +294,7 @@ def replica(stage: Stage, template: Path) -> None:
     """It applies transactions of large rows while clients read; its source is outside of the group."""
     arm = arm_list.choose("dev")[0]
     port = free_port()
-    network = ("--skip-networking=OFF", "--bind-address=127.0.0.1", f"--port={port}", "--max-allowed-packet=256M")
+    network = (*ON_LOOPBACK, f"--port={port}", "--max-allowed-packet=256M")
     rows, megabytes = 12, 8
     with (
         prepared.copy(template, arm) as folder,

@@ -24,6 +24,7 @@ from bench.runner.resampling import interval
 from bench.runner.switching import Window, block_seconds, blocks_under_load, cpu_seconds, ratios
 from bench.workloads import sysbench_program
 from harness.checks import Failed
+from harness.network import ON_LOOPBACK
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection
@@ -101,7 +102,7 @@ def options(port: int, endpoint: str) -> tuple[str, ...]:
     return (
         *(o for o in sysbench_program.MYSQLD_OPTIONS if "-size=" not in o),
         "--innodb-buffer-pool-size=2G",
-        *running.LISTENING,
+        *ON_LOOPBACK,
         f"--port={port}",
         *running.telemetry_options(endpoint),
     )

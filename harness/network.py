@@ -21,6 +21,10 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+# Options of a server. Without names of addresses a client by TCP is not root@localhost, who has no password.
+ON_LOOPBACK = ("--skip-networking=OFF", "--bind-address=127.0.0.1", "--skip-name-resolve")
+
+
 @contextlib.contextmanager
 def own_network() -> Iterator[bool]:
     """Moves the calling thread into a network of its own until the block ends. Threads and programs that it starts

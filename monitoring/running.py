@@ -15,19 +15,18 @@ from pathlib import Path
 from harness import waiting
 from harness.checks import Checks, Failed
 from harness.common import ROOT
-from harness.network import free_port
+from harness.network import ON_LOOPBACK, free_port
 from harness.server import Build, Server, initialise
 from monitoring import programs
 
 FOLDER = ROOT / "monitoring"
 PASSWORD = "a password of this test"
-LISTENING = ("--skip-networking=OFF", "--bind-address=127.0.0.1")
 OPTIONS = (
     "--innodb-buffer-pool-size=64M",
     "--innodb-redo-log-capacity=64M",
     "--skip-log-bin",
     "--loose-mysqlx=OFF",
-    *LISTENING,
+    *ON_LOOPBACK,
 )
 
 # With a limit or without, the ceiling has all of its figures.

@@ -3,8 +3,10 @@
 import socket
 import threading
 import unittest
+from pathlib import Path
 
-from harness.network import free_port, own_network
+from harness.common import ROOT
+from harness.network import ON_LOOPBACK, free_port, own_network
 
 
 def listens(port: int) -> bool:
@@ -13,6 +15,17 @@ def listens(port: int) -> bool:
 
 
 class Network(unittest.TestCase):
+    def test_no_user_of_the_machine_is_root_of_a_server(self):
+        """Those of packaging/tests have a network of their own."""
+        found = [
+            path.relative_to(ROOT)
+            for folder in ("bench", "harness", "monitoring", "proof", "tools")
+            for path in (ROOT / folder).rglob("*.py")
+            if '"--skip-networking=OFF"' in path.read_text() and "tests" not in path.parts
+        ]
+        self.assertEqual(found, [Path("harness/network.py")])
+        self.assertIn("--skip-name-resolve", ON_LOOPBACK)
+
     def test_nothing_crosses_its_border(self):
         with socket.create_server(("127.0.0.1", free_port())) as outside:
             port = outside.getsockname()[1]
