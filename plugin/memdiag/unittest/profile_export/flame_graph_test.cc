@@ -60,7 +60,10 @@ std::map<std::string, Placed_frame> by_name(
 
 void add(Frame_tree *tree, const std::vector<std::string_view> &stack,
          double width, std::string_view pool = "p") {
-  tree->add(stack, pool, {width, 0, width, width});
+  std::string text;
+  for (const std::string_view frame : stack)
+    text.append(text.empty() ? "" : ";").append(frame);
+  tree->add(text, pool, {width, 0, width, width});
 }
 
 TEST(Frame_tree, FramesOfTheSameNameBesideEachOtherAreOne) {
