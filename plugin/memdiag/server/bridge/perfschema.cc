@@ -7,6 +7,7 @@
 #include "my_sys.h"
 #include "plugin/memdiag/base/connect_attributes.h"
 #include "storage/perfschema/pfs_account.h"
+#include "storage/perfschema/pfs_buffer_container.h"
 #include "storage/perfschema/pfs_builtin_memory.h"
 #include "storage/perfschema/pfs_events_statements.h"
 #include "storage/perfschema/pfs_events_waits.h"
