@@ -131,8 +131,6 @@ class ModelServer:
         elif found := re.fullmatch(r"SET GLOBAL key_buffer_size = (\d+)", statement):
             part = int(found[1]) / self.variables["key_buffer_size"]
             self._cut("MyISAM key cache", part)
-        elif statement == "SET GLOBAL innodb_adaptive_hash_index = OFF":
-            self._cut("adaptive hash index", 0)
         elif statement == "FLUSH LOCAL TABLES":
             self._cut("open tables", 0)
             if not self.caches.get("memory/sql/THD::sp_cache"):  # the programs are triggers'
@@ -177,7 +175,6 @@ OF_SESSIONS = (
 OF_THE_SERVER = (
     "memory/sql/TABLE",
     "memory/sql/sp_head::main_mem_root",
-    "memory/innodb/adaptive hash index",
     "memory/mysys/KEY_CACHE",
     "memory/innodb/fts0fts",
     "memory/mysys/IO_CACHE",

@@ -175,9 +175,6 @@ WORDS = {
         " table, for 5 s at most, and statements on the table wait meanwhile",
         frees_at_once=True,
     ),
-    "adaptive hash index": Words(
-        "hashes of index pages", "switch it off: lookups by a key may become slower", frees_at_once=True
-    ),
     "MyISAM key cache": Words("index blocks of MyISAM tables", "make it smaller", frees_at_once=True),
     "group replication": Words(
         "its cache of messages, and rows that certification keeps until each member has applied them",
