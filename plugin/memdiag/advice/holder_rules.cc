@@ -34,7 +34,7 @@ class Holder_rules : Rules {
     const Holder &holder = *holding.holder;
     const auto statement = statement_that_helps(holder);
     std::string remedy = holder.remedy;
-    if (closes_tables(holder)) remedy += words_of_flush(statement.has_value());
+    if (closes_tables(holder)) remedy += cost_of_flush(statement.has_value());
     remedy += words_of_ending_or_why_not(holder, statement);
     if (writes_tables(holder) && m_now.is_read_only)
       remedy += "; no statement can while super_read_only is ON";
@@ -64,9 +64,9 @@ class Holder_rules : Rules {
     }
   }
 
-  std::string words_of_flush(bool is_offered) const {
-    if (is_offered) return std::string("; ") + flush_waits;
-    return m_now.table_keepers != 0 ? "; " + words_of_table_keepers() : "";
+  std::string cost_of_flush(bool is_offered) const {
+    return is_offered || m_now.table_keepers != 0 ? "; " + words_of_flush()
+                                                  : "";
   }
 
   std::string words_of_ending_or_why_not(
@@ -125,7 +125,7 @@ class Holder_rules : Rules {
         "tables and their definitions hold", all, usual_percent_of_tables,
         "lower table_open_cache, table_open_cache_instances or "
         "table_definition_cache to bound them" +
-            words_of_flush(statement.has_value()));
+            cost_of_flush(statement.has_value()));
     if (found == nullptr) return;
     found->holder = largest->holder->name;
     found->statement = statement;

@@ -122,9 +122,8 @@ class Pool_rules : Rules {
   }
 
   std::string flush() const {
-    return m_now.table_keepers == 0
-               ? std::string("FLUSH LOCAL TABLES; ") + flush_waits
-               : words_of_table_keepers();
+    return (m_now.table_keepers == 0 ? "FLUSH LOCAL TABLES; " : "") +
+           words_of_flush();
   }
 
   std::string remedy_of_cache(Pool pool) const {

@@ -126,7 +126,10 @@ const char *Rules::words_of_ceiling() const {
                    : "";
 }
 
-std::string Rules::words_of_table_keepers() const {
+std::string Rules::words_of_flush() const {
+  // To end the FLUSH does not help: it has made the tables old.
+  if (m_now.table_keepers == 0)
+    return "statements on tables in use wait until those that run have ended";
   return text(
       "sessions that keep tables open (HANDLER, LOCK TABLES, an event, "
       "replication, or a statement of more than 10 s): %" PRIu64

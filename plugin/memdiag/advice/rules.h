@@ -27,9 +27,6 @@ inline constexpr uint64_t hour_seconds = 3600;
 /** A user should know of a share this large without asking. */
 inline constexpr double warning_percent = 25;
 inline constexpr const char *growth_of_a_cache = "growth_of_a_cache";
-/** To end the FLUSH does not help: it has made the tables old. */
-inline constexpr const char *flush_waits =
-    "statements on tables in use wait until those that run have ended";
 
 /** Without a statement that ends sessions. */
 inline constexpr const char *locks_are_not_counted =
@@ -90,7 +87,8 @@ class Rules {
   there, and the kernel does not kill the server. */
   bool is_held() const;
   const char *words_of_ceiling() const;
-  std::string words_of_table_keepers() const;
+  /** What FLUSH LOCAL TABLES makes wait. */
+  std::string words_of_flush() const;
 
   const Situation &m_now;
   std::vector<Finding> &m_found;
