@@ -121,7 +121,7 @@ class ModelServer:
             r" AND USER NOT LIKE '%exporter%'"
             r" AND ID <> CONNECTION_ID\(\) AND ID NOT IN \(SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX\)"
             r" AND ID NOT IN \(SELECT PROCESSLIST_ID FROM performance_schema.metadata_locks .*\)"
-            r" AND ID NOT IN \(SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs .*\) ORDER BY TIME DESC",
+            r" AND ID NOT IN \(SELECT PROCESSLIST_ID AS SYSTEM_SESSION FROM performance_schema.session_connect_attrs .*\) ORDER BY TIME DESC",
             statement,
         ):
             named = [one for one in self.sessions if self._idle(one, int(found[1]))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memdiag.collect.queries import WATCHERS
 from memdiag.judge.ending import propose, still_there
 from memdiag.judge.holders import bytes_by_holder, holder_of
 from memdiag.judge.thresholds import WORTH_BYTES, severity, whole_of
@@ -15,8 +16,6 @@ MANY_SESSIONS = 200
 IDLE_PART = 0.5
 # Sessions that sleep for less are between two statements.
 IDLE_SECONDS = (3600, 600, 60)
-# Programs that watch the server and keep a session.
-WATCHERS = "ATTR_VALUE = 'memdiag' OR ATTR_VALUE LIKE '%exporter%' OR ATTR_VALUE LIKE '%otelcol%'"
 
 
 def findings(view: View) -> list[Finding]:
@@ -128,8 +127,7 @@ def idle_statement(view: View) -> str:
                 " AND ID <> CONNECTION_ID() AND ID NOT IN (SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX)"
                 " AND ID NOT IN (SELECT PROCESSLIST_ID FROM performance_schema.metadata_locks JOIN"
                 " performance_schema.threads ON THREAD_ID = OWNER_THREAD_ID WHERE PROCESSLIST_ID IS NOT NULL)"
-                " AND ID NOT IN (SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs WHERE ATTR_NAME ="
-                f" 'program_name' AND ({WATCHERS})) ORDER BY TIME DESC"
+                f" AND ID NOT IN ({' '.join(WATCHERS.split())}) ORDER BY TIME DESC"
             )
     return ""
 
