@@ -403,16 +403,6 @@ void free_general(Pool pool, void *block) noexcept {
   }
 }
 
-Live live(Account account) {
-  int64_t bytes = 0;
-  int64_t blocks = 0;
-  for_each_live_part([&](const Live_part *parts) {
-    bytes += parts[account].bytes.load(std::memory_order_relaxed);
-    blocks += parts[account].blocks.load(std::memory_order_relaxed);
-  });
-  return at_least_none(bytes, blocks);
-}
-
 std::vector<Live> live_of_first(size_t accounts) {
   struct Sum {
     int64_t bytes = 0;

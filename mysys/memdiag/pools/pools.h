@@ -59,9 +59,7 @@ struct Live {
   uint64_t bytes;
   uint64_t blocks;
 };
-Live live(Account account);
-
-/** The same of the first `accounts` accounts, much faster than one by one.
+/** Those of the first `accounts` accounts. Adding up takes long.
 @throws std::bad_alloc */
 std::vector<Live> live_of_first(size_t accounts);
 

@@ -359,19 +359,6 @@ std::vector<Row> all() {
   return rows;
 }
 
-std::optional<Row> find(std::string_view name) {
-  std::optional<Row> found;
-  {
-    Registry &known = registry();
-    const std::lock_guard<std::mutex> guard(known.mutex);
-    for (size_t i = 0; i < route_count(known) && !found; ++i)
-      if (name == name_of_route(known, i))
-        found = row_of(known, i, pools::live(static_cast<pools::Account>(i)));
-  }
-  if (found) found->name = name;
-  return found;
-}
-
 Options options{nullptr, nullptr};
 
 bool is_disabled(Pool pool) {

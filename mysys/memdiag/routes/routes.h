@@ -12,7 +12,7 @@
   size classes, and blocks. Blocks of Pool::general are not counted.
 
   Threads: everything may be called from any thread. Registering, options,
-  name_of_key(), all() and find() take a mutex. Allocating, freeing, tags and
+  name_of_key() and all() take a mutex. Allocating, freeing, tags and
   is_disabled() do not.
   Lifetime: routes are never removed. Names are copied. Units: bytes.
   Errors: a function that is not noexcept may throw std::bad_alloc.
@@ -97,9 +97,6 @@ struct Row {
 /** Every route there is; the place in the vector is route_of() its tags.
 @throws std::bad_alloc */
 std::vector<Row> all();
-
-/** The route of that name; empty if none has registered. */
-std::optional<Row> find(std::string_view name);
 
 /** Options of the server, which sets them while it reads its command line; they
 hold from the first allocation after that. */

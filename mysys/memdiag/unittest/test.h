@@ -88,6 +88,10 @@ inline uint64_t now_us(clockid_t clock = CLOCK_REALTIME) {
   return static_cast<uint64_t>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
 }
 
+inline pools::Live live_of(pools::Account account) {
+  return pools::live_of_first(size_t{account} + 1)[account];
+}
+
 /** The calling thread keeps its CPU, and with it the arenas that it uses: what
 a purge gave back there is taken again there. */
 inline void stay_on_this_cpu() {

@@ -507,6 +507,7 @@ std::vector<Component> components() {
   std::vector<Component> rows;
   const std::optional<Buffer_pool> pool = buffer_pool();
   if (!pool) return rows;
+  const std::vector<routes::Row> all_routes = routes::all();
   for (const Declared &of : declared) {
     Component row{.name = of.name,
                   .item = text(of.item),
@@ -515,13 +516,15 @@ std::vector<Component> components() {
                   .part_of = text(of.part_of),
                   .note = of.note};
     if (of.read != nullptr) of.read(*pool, &row);
-    if (of.route != nullptr) {
-      if (const auto route = routes::find(of.route)) {
-        row.pool = route->pool_name;
-        if (of.has_route_for_itself) {
-          row.bytes = route->live_bytes;
-          if (of.item != nullptr && !row.items) row.items = route->live_blocks;
-        }
+    const auto route = std::find_if(
+        all_routes.begin(), all_routes.end(), [&of](const routes::Row &each) {
+          return of.route != nullptr && each.name == of.route;
+        });
+    if (route != all_routes.end()) {
+      row.pool = route->pool_name;
+      if (of.has_route_for_itself) {
+        row.bytes = route->live_bytes;
+        if (of.item != nullptr && !row.items) row.items = route->live_blocks;
       }
     }
     rows.push_back(row);

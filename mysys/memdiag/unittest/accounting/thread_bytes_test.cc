@@ -78,7 +78,7 @@ TEST_F(Sessions, WhatIsFreedByTheLastDestructorsIsCounted) {
 }
 
 TEST_F(Sessions, TheSumIsWhatLives) {
-  const pools::Live before = pools::live(account);
+  const pools::Live before = live_of(account);
   constexpr int threads_count = 4;
   std::vector<std::vector<void *>> left(threads_count);
   std::vector<std::thread> threads;
@@ -94,8 +94,7 @@ TEST_F(Sessions, TheSumIsWhatLives) {
       }
     });
   for (std::thread &thread : threads) thread.join();
-  const auto live =
-      static_cast<int64_t>(pools::live(account).bytes - before.bytes);
+  const auto live = static_cast<int64_t>(live_of(account).bytes - before.bytes);
   EXPECT_GT(live, 0);
   EXPECT_EQ(live, sum(sessions::holdings(), of_session));
   for (const auto &blocks : left)

@@ -161,8 +161,8 @@ FRESH_TEST(Cpus, AStandInServesWhileTheShardIsTaken) {
   }
   EXPECT_EQ(0u, pools::Shard_lock(&state, 0).shard());
   EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
-  EXPECT_EQ(0u, pools::live(7).blocks);
-  EXPECT_EQ(0u, pools::live(7).bytes);
+  EXPECT_EQ(0u, live_of(7).blocks);
+  EXPECT_EQ(0u, live_of(7).bytes);
 }
 
 /** Counts pauses that end at once. The second one calls `then`. */

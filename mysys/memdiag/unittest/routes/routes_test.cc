@@ -27,9 +27,10 @@ uint32_t note(const char *category, const char *name, uint32_t key) {
 
 /** The row of a route, by name. */
 routes::Row row_of(std::string_view name) {
-  const auto found = routes::find(name);
-  EXPECT_TRUE(found) << "no route " << name;
-  return found.value_or(routes::Row{});
+  for (const routes::Row &row : routes::all())
+    if (row.name == name) return row;
+  ADD_FAILURE() << "no route " << name;
+  return {};
 }
 
 bool lies_in(Pool owner, const void *block) {
@@ -237,27 +238,11 @@ TEST(PackedRow, IsCopiedWhereItCannotBeGiven) {
   EXPECT_EQ(0u, row_of("binlog_event_rows").live_blocks);
 }
 
-TEST(Routes, EachIsFoundByItsName) {
-  (void)note("sql", "NET::buff", 5);
-  for (const routes::Row &row : routes::all()) {
-    const auto found = routes::find(row.name);
-    ASSERT_TRUE(found) << row.name;
-    EXPECT_EQ(row.name, found->name);
-    EXPECT_EQ(row.pool, found->pool) << row.name;
-    EXPECT_EQ(row.larger_than, found->larger_than) << row.name;
-  }
-  EXPECT_FALSE(routes::find("memory/sql/no such instrument"));
-}
-
 FRESH_TEST(Routes, WhoeverReadsThemHoldsNobodyInMalloc) {
   for (uint32_t key = 1; key < 100; ++key)
     (void)note("sql", ("instrument " + std::to_string(key)).c_str(), key);
-  EXPECT_TRUE(others_go_on(
-      [] {
-        (void)routes::all();
-        (void)routes::find("memory/sql/instrument 99");
-      },
-      [] { (void)routes::name_of_key(5); }));
+  EXPECT_TRUE(others_go_on([] { (void)routes::all(); },
+                           [] { (void)routes::name_of_key(5); }));
 }
 
 FRESH_TEST(Routes, WhoeverRegistersThemHoldsNobodyInMalloc) {
