@@ -33,9 +33,9 @@ only before it frees the tree. */
 ib_rbt_t *words_in_heap(size_t sizeof_value, ib_rbt_arg_compare compare,
                         void *cmp_arg);
 
-/** The first room of a vector. A word of a document has one position, and a
-word of a cache one node, more often than not. Such a vector doubles when it is
-full.
+/** The first room of a vector, by the size of its elements: positions of a word
+in a document, nodes of a word in a cache, and a table's full-text indexes. More
+often than not there is one. Such a vector doubles when it is full.
 @param size  upstream's */
 constexpr size_t first_elements(size_t sizeof_value, size_t size) {
   return sizeof_value == sizeof(ulint) || sizeof_value == sizeof(fts_node_t)
