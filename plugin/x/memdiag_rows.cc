@@ -6,8 +6,8 @@
   with an error.
 
   The linker redirects the server's calls of command_service_run_command() to
-  this file (--wrap, in cmake/upstream/product.cmake): those of the X plugin, and
-  those of plugins that run commands as a service. It runs a command of a
+  this file (--wrap, in cmake/upstream/product.cmake): those of the X plugin,
+  and those of plugins that run commands as a service. It runs a command of a
   session, and calls functions of the plugin with the values of its rows.
 
   Threads: the one that runs the command; one command may run within another.
