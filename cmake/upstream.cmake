@@ -61,12 +61,14 @@ if(MEMDIAG_PROFILE)
   # A profile is named by its object's path in bld, which is the same in both presets.
   # bench/pgo_train.py uses the same folder and the same name for its mark.
   set(profile_folder ${CMAKE_SOURCE_DIR}/build/profile/data)
-  # A hash of everything that the profile depends on. The compiler itself does not report
-  # functions without a profile, nor changed ones.
+  # A hash of what upstream's code depends on, with our headers that it inlines. The
+  # compiler itself does not report functions without a profile, nor changed ones.
   set(profiled "MySQL ${MEMDIAG_MYSQL_VERSION}, jemalloc ${MEMDIAG_JEMALLOC_VERSION}, \
-${CMAKE_SOURCE_DIR}")
-  foreach(patch IN LISTS patches)
-    file(SHA256 ${patch} sum)
+${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, ${CMAKE_SOURCE_DIR}")
+  file(GLOB_RECURSE inlined ${CMAKE_SOURCE_DIR}/mysys/memdiag/upstream/*.h
+    ${CMAKE_SOURCE_DIR}/sql/memdiag/*.h ${CMAKE_SOURCE_DIR}/storage/*.h)
+  foreach(part IN LISTS patches inlined)
+    file(SHA256 ${part} sum)
     string(APPEND profiled " ${sum}")
   endforeach()
   string(SHA256 profiled "${profiled}")
@@ -93,7 +95,8 @@ elseif(MEMDIAG_PROFILE STREQUAL use)
   list(GET trained -1 counts)
   if(NOT trained_of STREQUAL profiled)
     message(WARNING "The profile in ${profile_folder} is of another version, of other "
-      "patches or of another folder: what differs is compiled without. Make it anew:\n"
+      "patches or headers, of another compiler or folder: what differs is compiled without. "
+      "Make it anew:\n"
       "  packaging/build")
   endif()
   # Code that the training did not reach is compiled as usual, not for size. The compiler
