@@ -237,8 +237,8 @@ class Size:
 
 # What the series were when this was counted last. A new hook has to replace an old one.
 MAX_SIZE = {
-    "hooks": Size(hunks=84, functions=68, added_lines=119),
-    "diets": Size(hunks=126, functions=112, added_lines=168),
+    "hooks": Size(hunks=85, functions=68, added_lines=119),
+    "diets": Size(hunks=125, functions=112, added_lines=168),
 }
 
 
