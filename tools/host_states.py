@@ -44,7 +44,7 @@ LIMIT_MB = 640
 FULL = 0.92
 # The size of a variable is 1% of the limit, so no step jumps over the range from 92% to 100%.
 STEP_MB = 6
-# Of the limit, for the server.
+# So much of the limit is for the server.
 ROOM_MB = 75
 SWAP_MB = 256
 IDLE_MB = 320

@@ -50,7 +50,7 @@ def versions(build: Path) -> tuple[str, str]:
     return mysql_version(build / "mysql"), project[1]
 
 
-# What an instance's unit, mysql@.service, has in the place of words of mysql.service.
+# mysql@.service, the unit of an instance, has these in the place of words of mysql.service.
 INSTANCE = {
     "server with memdiag\n": "server with memdiag, instance %I\n",
     "systemctl edit mysql`": "systemctl edit mysql@NAME`",

@@ -457,10 +457,11 @@ bool room_for_commit(int64_t bytes) {
   Thread *const self = &thread;
   const Busy busy(self);
   // Another thread may have the lock that the owner needs.
-  for (int left = 20; !self->in_statement && left > 0; --left) {
-    if (self->told_large) break;
+  constexpr int attempts = 20;
+  for (int i = 0; i < attempts && !self->in_statement && !self->told_large;
+       ++i) {
+    if (i > 0) pause_us(50);
     tell_large(self);
-    if (!self->told_large) pause_us(50);
   }
   if (!self->in_statement || bytes <= self->commit_promised_bytes) return true;
   settle(self);

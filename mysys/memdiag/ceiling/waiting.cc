@@ -230,10 +230,12 @@ bool ends_at_once(const Thread *self) {
 
 bool wait(Thread *self, int64_t bytes, May may) {
   if (must_go_on(self, bytes)) return true;
-  const uint64_t longest_us =
-      may.refusal != Refusal::never && ask_owner(&Owner::holds_lock, false)
-          ? longest_with_lock_us
-          : UINT64_MAX;
+  // With less than the reserve, must_go_on() has asked for a lock.
+  const uint64_t longest_us = may.refusal != Refusal::never &&
+                                      bytes > account.marks().reserve_bytes &&
+                                      ask_owner(&Owner::holds_lock, false)
+                                  ? longest_with_lock_us
+                                  : UINT64_MAX;
   if (may.refusal != Refusal::after_the_wait &&
       in_lane.load(std::memory_order_relaxed) == self && take_lane(self))
     return true;

@@ -87,7 +87,7 @@ class Rules {
   there, and the kernel does not kill the server. */
   bool is_held() const;
   const char *words_of_ceiling() const;
-  /** What FLUSH LOCAL TABLES makes wait. */
+  /** FLUSH LOCAL TABLES makes these wait. */
   std::string words_of_flush() const;
 
   const Situation &m_now;

@@ -41,8 +41,8 @@ struct Own {
   my_thread_id session_with_handler{0};
   /** The gate has let its statement through without counting it. */
   bool exempt{false};
-  /** Of the statement that passed the gate last. Later, the THD may have that
-  of a routine's or a trigger's. */
+  /** The statement that passed the gate last has it. Later, the THD may have
+  that of a routine's or a trigger's. */
   enum_sql_command command{SQLCOM_END};
   /** `running` may be in the list of those that wait. A thread that waits takes
   steps of the giver, and may grow by them. */
