@@ -1,7 +1,7 @@
 /*
-  The text of a prepared statement's error (patches/0049). Upstream keeps a
-  buffer of 512 bytes in each prepared statement, although it is used only if a
-  parameter that was sent in parts has an error.
+  The text of a prepared statement's error (patches/diets/0049). Upstream keeps
+  a buffer of 512 bytes in each prepared statement, although it is used only if
+  a parameter that was sent in parts has an error.
 
   Ownership: the object owns its buffer. Threads: the session's own. Units:
   bytes. Errors: without memory the error keeps its number and loses its text.

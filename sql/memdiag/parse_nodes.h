@@ -1,6 +1,6 @@
 /*
   Memory of the parser that ends with parsing, where what it parses is kept: a
-  stored program, a prepared statement (patches/0044-parse-nodes.patch).
+  stored program, a prepared statement (patches/diets/0044-parse-nodes.patch).
 
   For each name, function call and comparison the parser first makes a
   placeholder, a Parse_tree_item of 200 bytes, and later an item in its stead.
@@ -10,8 +10,7 @@
 
   parsed               root
   -------------------  --------------------------------------------------------
-  stored program       one that Sp_lexes owns (sql/memdiag/sp_lexes.cc) and that
-                       ends with the parsing of the body
+  stored program       one of its own, which ends with the parsing of the body
   prepared statement   that of the statement that prepares it
 
   Nothing uses this memory by then. No placeholder can be resolved or evaluated,

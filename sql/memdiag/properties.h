@@ -1,6 +1,6 @@
 /*
   The types of a property list's two members: dd::Properties_impl,
-  patches/0043-dd-properties.patch.
+  patches/diets/0043-dd-properties.patch.
 
   The dictionary cache keeps two such lists for each column, index and partition
   of a table. Upstream copies the valid keys into each list, a tree of up to

@@ -4,7 +4,7 @@
 /**
   @file storage/innobase/memdiag/dict.h
   Sizes the memory of InnoDB's dictionary objects by their content
-  (patches/0015-dict-heaps.patch).
+  (patches/diets/0015-dict-heaps.patch).
 
   Ownership: the memory lies in the heap of the table or index, and is freed
   with it. Threads: whatever guards the object guards this. Units: bytes.

@@ -1,5 +1,5 @@
 /*
-  Memory for short texts of Performance Schema's records (patches/0046).
+  Memory for short texts of Performance Schema's records (patches/diets/0046).
 
   Upstream gives each record room for the longest text and the longest names.
   Here a record takes a cell of the size that it needs and keeps it when it

@@ -1,6 +1,6 @@
 /*
   The texts and names in Performance Schema's record of a prepared statement
-  (patches/0046).
+  (patches/diets/0046).
 
   Upstream's record has room for a text of 1,024 bytes and three names of 192:
   four fifths of its size. Most texts have less than 64 bytes, only PREPARE in

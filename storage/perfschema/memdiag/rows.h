@@ -3,7 +3,7 @@
   does.
 
   The optimizer makes plans from these estimates. Upstream derives them from the
-  size of a container's pages, which are smaller here (patches/0006). This
+  size of a container's pages, which are smaller here (patches/diets/0006). This
   header computes the estimate for upstream's page size, so plans stay the same.
 
   SHOW ENGINE PERFORMANCE_SCHEMA STATUS computes bytes from the same function of

@@ -1,6 +1,6 @@
 /*
-  Statistics of Performance Schema whose empty state is zero (patches/0010,
-  patches/0035).
+  Statistics of Performance Schema whose empty state is zero
+  (patches/diets/0010, patches/diets/0035).
 
   An array of statistics comes from the system's zero pages. If zeros mean "no
   event yet", nobody need write to an entry before its first event, and a page
