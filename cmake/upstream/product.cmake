@@ -79,26 +79,30 @@ function(memdiag_set_version_comment)
   endforeach()
 endfunction()
 
-# Binds threads of group replication to their pool: the linker leads the plugin's calls of
-# some functions to plugin/group_replication/memdiag_threads.cc. The names are the
-# compiler's. If no code called such a name, --wrap would do nothing.
+# The linker leads a target's calls of a function to our code. The name is the compiler's: if
+# no code called it, --wrap would do nothing. --undefined takes our file from its archive, and
+# that needs the function: a name that is gone is an error.
+function(memdiag_lead_calls target source text name)
+  memdiag_need_target(${target})
+  file(STRINGS ${CMAKE_SOURCE_DIR}/${source} lines REGEX "${text}")
+  if(NOT lines)
+    message(FATAL_ERROR "memdiag: ${source} has no '${text}' any more; correct "
+      "cmake/upstream/product.cmake and our file with __wrap_${name}")
+  endif()
+  target_link_options(${target} PRIVATE LINKER:--wrap=${name} LINKER:--undefined=__wrap_${name})
+endfunction()
+
+# Binds threads of group replication to their pool, in plugin/group_replication.
 function(memdiag_bind_group_replication)
   if(NOT TARGET group_replication) # a configuration may lack it
     return()
   endif()
-  foreach(call "src/applier.cc my_thread_init[(][)] _Z14my_thread_initv"
-      "libmysqlgcs/src/bindings/xcom/xcom/xcom_base.cc xcom_taskmain2[(]xcom_port _Z14xcom_taskmain2t")
-    string(REPLACE " " ";" call ${call})
-    list(GET call 0 source)
-    list(GET call 1 text)
-    list(GET call 2 name)
-    file(STRINGS ${CMAKE_SOURCE_DIR}/plugin/group_replication/${source} lines REGEX "${text}")
-    if(NOT lines)
-      message(FATAL_ERROR "memdiag: ${source} of group replication has no '${text}' any more; "
-        "correct cmake/upstream/product.cmake and plugin/group_replication")
-    endif()
-    target_link_options(group_replication PRIVATE LINKER:--wrap=${name})
-  endforeach()
+  set(folder plugin/group_replication)
+  memdiag_lead_calls(group_replication ${folder}/src/applier.cc "my_thread_init[(][)]"
+    _Z14my_thread_initv)
+  memdiag_lead_calls(group_replication
+    ${folder}/libmysqlgcs/src/bindings/xcom/xcom/xcom_base.cc "xcom_taskmain2[(]xcom_port"
+    _Z14xcom_taskmain2t)
   foreach(name malloc calloc free)
     target_link_options(group_replication PRIVATE LINKER:--wrap=${name})
   endforeach()
@@ -121,25 +125,19 @@ function(memdiag_watch_x_messages)
   if(NOT TARGET mysqlx)
     return()
   endif()
-  foreach(call "client.cc m_decoder[.]read_and_decode[(]get_idle_processing[(][)][)] _ZN3ngs16Protocol_decoder15read_and_decodeEPN3xpl5iface14Waiting_for_ioE"
-      "ngs/message_decoder.cc m_cache[.]alloc_message[(]message_type _ZN3ngs13Message_cache13alloc_messageEhPNS_15Message_requestE"
-      "ngs/message_decoder.cc message->ParseFromCodedStream[(]stream[)] _ZN6google8protobuf11MessageLite20ParseFromCodedStreamEPNS0_2io16CodedInputStreamE"
-      "session.cc m_dispatcher[.]execute[(]command[)] _ZN3xpl10Dispatcher7executeERKN3ngs15Message_requestE"
-      "sql_data_context.cc srv_session_close[(]m_mysql_session[)] _Z17srv_session_closeP11Srv_session"
-      "sql_data_context.cc command_service_run_command[(] _Z27command_service_run_commandP11Srv_session19enum_server_commandPK8COM_DATAPK12CHARSET_INFOPK22st_command_service_cbs17cs_text_or_binaryPv")
-    string(REPLACE " " ";" call ${call})
-    list(GET call 0 source)
-    list(GET call 1 text)
-    list(GET call 2 name)
-    file(STRINGS ${CMAKE_SOURCE_DIR}/plugin/x/src/${source} lines REGEX "${text}")
-    if(NOT lines)
-      message(FATAL_ERROR "memdiag: ${source} of the X plugin has no '${text}' any more; "
-        "correct cmake/upstream/product.cmake and plugin/x")
-    endif()
-    # The second option takes our file from its archive, which needs the plugin's function:
-    # a name that is gone is an error.
-    target_link_options(mysqld PRIVATE LINKER:--wrap=${name} LINKER:--undefined=__wrap_${name})
-  endforeach()
+  set(folder plugin/x/src)
+  memdiag_lead_calls(mysqld ${folder}/client.cc "m_decoder[.]read_and_decode[(]get_idle_processing[(][)][)]"
+    _ZN3ngs16Protocol_decoder15read_and_decodeEPN3xpl5iface14Waiting_for_ioE)
+  memdiag_lead_calls(mysqld ${folder}/ngs/message_decoder.cc "m_cache[.]alloc_message[(]message_type"
+    _ZN3ngs13Message_cache13alloc_messageEhPNS_15Message_requestE)
+  memdiag_lead_calls(mysqld ${folder}/ngs/message_decoder.cc "message->ParseFromCodedStream[(]stream[)]"
+    _ZN6google8protobuf11MessageLite20ParseFromCodedStreamEPNS0_2io16CodedInputStreamE)
+  memdiag_lead_calls(mysqld ${folder}/session.cc "m_dispatcher[.]execute[(]command[)]"
+    _ZN3xpl10Dispatcher7executeERKN3ngs15Message_requestE)
+  memdiag_lead_calls(mysqld ${folder}/sql_data_context.cc "srv_session_close[(]m_mysql_session[)]"
+    _Z17srv_session_closeP11Srv_session)
+  memdiag_lead_calls(mysqld ${folder}/sql_data_context.cc "command_service_run_command[(]"
+    _Z27command_service_run_commandP11Srv_session19enum_server_commandPK8COM_DATAPK12CHARSET_INFOPK22st_command_service_cbs17cs_text_or_binaryPv)
   if(WITH_LTO)
     target_compile_options(mysqlx PRIVATE -fno-lto)
   endif()
@@ -154,18 +152,26 @@ function(memdiag_judge_member)
     return()
   endif()
   set(folder components/group_replication_resource_manager)
-  set(source ${CMAKE_SOURCE_DIR}/${folder}/resource_manager_stats_collector.cc)
-  file(STRINGS ${source} lines REGEX "get_memory_info[(]m_memory_info[)]")
-  if(NOT lines)
-    message(FATAL_ERROR "memdiag: ${source} does not call get_memory_info() any more; correct "
-      "cmake/upstream/product.cmake and ${folder}")
-  endif()
-  target_link_options(${target} PRIVATE
-    LINKER:--wrap=_ZN19gr_resource_manager15get_memory_infoERNS_11Memory_InfoE)
+  memdiag_lead_calls(${target} ${folder}/resource_manager_stats_collector.cc
+    "get_memory_info[(]m_memory_info[)]"
+    _ZN19gr_resource_manager15get_memory_infoERNS_11Memory_InfoE)
   if(WITH_LTO)
     target_compile_options(${target} PRIVATE -fno-lto)
   endif()
   memdiag_add_sources(${target} ${folder})
+endfunction()
+
+# Asks for the memory of a JSON schema before it is parsed, in sql/memdiag/json_schemas.cc.
+function(memdiag_ask_for_schemas)
+  set(source sql/item_json_func.cc)
+  memdiag_lead_calls(mysqld ${source} "is_valid_json_schema[(]document_string"
+    _Z20is_valid_json_schemaPKcmS0_mRK22JsonSchemaErrorHandlerRKSt8functionIFvvEEPbP29Json_schema_validation_report)
+  memdiag_lead_calls(mysqld ${source} "cached_schema_validator->initialize[(]"
+    _ZN21Json_schema_validator10initializeEP8MEM_ROOTPKcmRK22JsonSchemaErrorHandlerRKSt8functionIFvvEE)
+  if(WITH_LTO)
+    set_property(SOURCE ${CMAKE_SOURCE_DIR}/${source} TARGET_DIRECTORY sql_main APPEND PROPERTY
+      COMPILE_OPTIONS -fno-lto)
+  endif()
 endfunction()
 
 function(memdiag_add_to_upstream)
@@ -224,6 +230,7 @@ function(memdiag_add_to_upstream)
     memdiag_bind_group_replication()
     memdiag_watch_x_messages()
     memdiag_judge_member()
+    memdiag_ask_for_schemas()
     # The X plugin has this attribute behind the head of a definition, where gcc takes none.
     if(WITH_UBSAN AND TARGET mysqlx)
       target_compile_definitions(mysqlx PRIVATE SUPPRESS_UBSAN=)
