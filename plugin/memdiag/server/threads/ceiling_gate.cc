@@ -80,8 +80,9 @@ Expectation expectation_of(State *self, const Running &running) {
   if (running.takes_little) return {0, true};
   const uint64_t hash = running.hash;
   const std::optional<int64_t> peak = peaks.peak_bytes(hash);
-  const THD *const thd = running.thd;
-  // SELECT 1 and SET are small, unless there is room to see what they take.
+  THD *const thd = running.thd;
+  // SELECT 1, SET and an INSERT of short values are small, unless there is room
+  // to see what they take.
   const auto guess_is_small = [&] {
     const bool sets_system_variables =
         thd->lex->sql_command == SQLCOM_SET_OPTION && !running.may_keep;
@@ -89,8 +90,12 @@ Expectation expectation_of(State *self, const Running &running) {
                2 * account.marks().plenty_bytes &&
            (sets_system_variables || self->guess.is_small(monotonic_us()));
   };
-  if (!peak && thd->lex->query_tables == nullptr &&
-      thd->query().length < short_text_bytes && (hash == 0 || guess_is_small()))
+  const auto is_short = [thd] {
+    return thd->lex->query_tables == nullptr
+               ? thd->query().length < short_text_bytes
+               : exempt::inserts_little(thd);
+  };
+  if (!peak && is_short() && (hash == 0 || guess_is_small()))
     return {0, hash == 0};
   const int64_t plenty = account.marks().plenty_bytes;
   const int64_t expected = expected_of_beginner(

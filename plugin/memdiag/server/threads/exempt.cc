@@ -100,6 +100,9 @@ bool is_short(const THD &thd, const Item &item) {
     case Item::REAL_ITEM:
     case Item::NULL_ITEM:
     case Item::HEX_BIN_ITEM:
+    // The columns of an INSERT. Nothing else that has them is asked.
+    case Item::FIELD_ITEM:
+    case Item::DEFAULT_VALUE_ITEM:
       return true;
     case Item::FUNC_ITEM:
       break;
@@ -119,6 +122,15 @@ bool is_short(const THD &thd, const Item &item) {
     default:
       return function.argument_count() == 0;
   }
+}
+
+bool has_short_values(const THD &thd) {
+  if (thd.query().length > longest_text || !thd.stmt_arena->is_regular())
+    return false;
+  for (const Item *item = thd.item_list(); item != nullptr;
+       item = item->next_free)
+    if (!is_short(thd, *item)) return false;
+  return true;
 }
 
 }  // namespace
@@ -235,15 +247,17 @@ bool has_changed_for_good(const THD *thd) {
 
 bool takes_little(THD *thd) {
   const LEX &lex = *thd->lex;
-  if ((lex.sql_command != SQLCOM_SELECT &&
-       lex.sql_command != SQLCOM_SET_OPTION) ||
-      lex.query_tables != nullptr || thd->query().length > longest_text ||
-      !thd->stmt_arena->is_regular())
-    return false;
-  for (const Item *item = thd->item_list(); item != nullptr;
-       item = item->next_free)
-    if (!is_short(*thd, *item)) return false;
-  return true;
+  return (lex.sql_command == SQLCOM_SELECT ||
+          lex.sql_command == SQLCOM_SET_OPTION) &&
+         lex.query_tables == nullptr && has_short_values(*thd);
+}
+
+bool inserts_little(THD *thd) {
+  const LEX &lex = *thd->lex;
+  return (lex.sql_command == SQLCOM_INSERT ||
+          lex.sql_command == SQLCOM_REPLACE) &&
+         lex.query_tables != nullptr &&
+         lex.query_tables->next_global == nullptr && has_short_values(*thd);
 }
 
 bool may_keep(THD *thd, bool takes_little) {

@@ -65,6 +65,9 @@ stop for good. The parsed items tell, and not the text, because other receivers
 of the binary log write it otherwise. */
 bool takes_little(THD *thd);
 
+/** The statement is an INSERT or a REPLACE of such values into one table. */
+bool inserts_little(THD *thd);
+
 /** What the statement takes may stay when it has ended: a variable of the
 session, a prepared statement, rows of a table in memory. But not the few bytes
 of a SET that takes little, in a session that may be a replica's. Allocates
