@@ -81,8 +81,11 @@ endfunction()
 
 # The linker leads a target's calls of a function to our code. The name is the compiler's: if
 # no code called it, --wrap would do nothing. --undefined takes our file from its archive, and
-# that needs the function: a name that is gone is an error.
+# that needs the function: a name that is gone is an error. Link-time optimization binds a call
+# before the linker could lead it, so the source that calls is compiled without, if its target
+# is named.
 function(memdiag_lead_calls target source text name)
+  cmake_parse_arguments(ARG "" "OWNER" "" ${ARGN})
   memdiag_need_target(${target})
   file(STRINGS ${CMAKE_SOURCE_DIR}/${source} lines REGEX "${text}")
   if(NOT lines)
@@ -90,6 +93,10 @@ function(memdiag_lead_calls target source text name)
       "cmake/upstream/product.cmake and our file with __wrap_${name}")
   endif()
   target_link_options(${target} PRIVATE LINKER:--wrap=${name} LINKER:--undefined=__wrap_${name})
+  if(WITH_LTO AND ARG_OWNER)
+    set_property(SOURCE ${CMAKE_SOURCE_DIR}/${source} TARGET_DIRECTORY ${ARG_OWNER} APPEND
+      PROPERTY COMPILE_OPTIONS -fno-lto)
+  endif()
 endfunction()
 
 # Binds threads of group replication to their pool, in plugin/group_replication.
@@ -106,8 +113,6 @@ function(memdiag_bind_group_replication)
   foreach(name malloc calloc free)
     target_link_options(group_replication PRIVATE LINKER:--wrap=${name})
   endforeach()
-  # Link-time optimization binds a call to the function in the same plugin before the linker
-  # could redirect it, and drops a function that only the linker would call.
   if(WITH_LTO)
     memdiag_need_target(mysqlgcs)
     target_compile_options(group_replication PRIVATE -fno-lto)
@@ -161,17 +166,32 @@ function(memdiag_judge_member)
   memdiag_add_sources(${target} ${folder})
 endfunction()
 
-# Asks for the memory of a JSON schema before it is parsed, in sql/memdiag/json_schemas.cc.
-function(memdiag_ask_for_schemas)
-  set(source sql/item_json_func.cc)
-  memdiag_lead_calls(mysqld ${source} "is_valid_json_schema[(]document_string"
-    _Z20is_valid_json_schemaPKcmS0_mRK22JsonSchemaErrorHandlerRKSt8functionIFvvEEPbP29Json_schema_validation_report)
-  memdiag_lead_calls(mysqld ${source} "cached_schema_validator->initialize[(]"
-    _ZN21Json_schema_validator10initializeEP8MEM_ROOTPKcmRK22JsonSchemaErrorHandlerRKSt8functionIFvvEE)
-  if(WITH_LTO)
-    set_property(SOURCE ${CMAKE_SOURCE_DIR}/${source} TARGET_DIRECTORY sql_main APPEND PROPERTY
-      COMPILE_OPTIONS -fno-lto)
-  endif()
+# Leads calls of the server to our files, where a patch would take a hunk for each.
+function(memdiag_lead_server_calls)
+  # sql/memdiag/json_schemas.cc
+  memdiag_lead_calls(mysqld sql/item_json_func.cc "is_valid_json_schema[(]document_string"
+    _Z20is_valid_json_schemaPKcmS0_mRK22JsonSchemaErrorHandlerRKSt8functionIFvvEEPbP29Json_schema_validation_report
+    OWNER sql_main)
+  memdiag_lead_calls(mysqld sql/item_json_func.cc "cached_schema_validator->initialize[(]"
+    _ZN21Json_schema_validator10initializeEP8MEM_ROOTPKcmRK22JsonSchemaErrorHandlerRKSt8functionIFvvEE
+    OWNER sql_main)
+  # sql/memdiag/refused_blocks.cc
+  memdiag_lead_calls(mysqld sql/item_strfunc.cc "copy_if_not_alloced[(]str, res, orig_len[)]"
+    _Z19copy_if_not_allocedP6StringS0_m OWNER sql_main)
+  memdiag_lead_calls(mysqld sql/iterators/composite_iterators.cc "StoreFromTableBuffers[(]m_tables"
+    _ZN9pack_rows21StoreFromTableBuffersERKNS_15TableCollectionEP6String OWNER sql_main)
+  memdiag_lead_calls(mysqld sql/iterators/composite_iterators.cc "LoadIntoTableBuffers[(]m_tables"
+    _ZN9pack_rows20LoadIntoTableBuffersERKNS_15TableCollectionEPKh OWNER sql_main)
+  # sql/memdiag/session_begins.cc
+  memdiag_lead_calls(mysqld sql/conn_handler/connection_handler_per_thread.cc
+    "thd_prepare_connection[(]thd[)]" _Z22thd_prepare_connectionP3THD OWNER sql_main)
+  # sql/memdiag/binlog_cache.cc
+  memdiag_lead_calls(mysqld sql/binlog_ostream.cc "LOG_PREFIX = \"ML\""
+    _Z16open_cached_fileP8IO_CACHEPKcS2_mi OWNER binlog)
+  # storage/innobase/memdiag/virtual_columns.cc
+  memdiag_lead_calls(mysqld storage/innobase/row/row0upd.cc "innobase_get_computed_value[(]"
+    _Z27innobase_get_computed_valuePK8dtuple_tPK12dict_v_col_tPK12dict_table_tPP16mem_block_info_tS9_P3THDP5TABLEPK12dict_field_tS7_P5upd_t
+    OWNER innobase)
 endfunction()
 
 function(memdiag_add_to_upstream)
@@ -230,7 +250,7 @@ function(memdiag_add_to_upstream)
     memdiag_bind_group_replication()
     memdiag_watch_x_messages()
     memdiag_judge_member()
-    memdiag_ask_for_schemas()
+    memdiag_lead_server_calls()
     # The X plugin has this attribute behind the head of a definition, where gcc takes none.
     if(WITH_UBSAN AND TARGET mysqlx)
       target_compile_definitions(mysqlx PRIVATE SUPPRESS_UBSAN=)

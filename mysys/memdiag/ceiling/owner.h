@@ -112,12 +112,12 @@ struct Owner {
   it uses the block. So the block takes hardly any memory, and the thread does
   not wait */
   bool (*ends_at_once)(){nullptr};
-  /** The calling thread commits, or its transaction is rolled back, as a whole
-  or in part. Both give memory back. A commit holds LOCK_log or the like, for
-  which each other one waits. In a rollback, InnoDB computes virtual columns:
-  without the memory for a value, it would go on with a wrong one. Called from
-  malloc(). */
-  bool (*ends_transaction)(){nullptr};
+  /** The calling thread must have what it asks for. It commits, or its
+  transaction is rolled back, as a whole or in part: both give memory back, and
+  a commit holds LOCK_log or the like, for which each other one waits. Or it
+  computes a virtual column within InnoDB, which would go on with a wrong value.
+  Or it reads the dictionary, whose objects are kept. Called from malloc(). */
+  bool (*must_succeed)(){nullptr};
   /** The calling thread holds a lock of the server's that others need at any
   time. It waits when it has left that. Called from malloc(). */
   bool (*holds_lock)(){nullptr};

@@ -84,7 +84,7 @@ bool is_to_end(const Thread *self) {
 /** @return true: a wait would stop others. But a block that is larger than the
 reserve waits even so: to go on could end the server */
 bool must_go_on(Thread *self, int64_t bytes) {
-  if (ask_owner(&Owner::ends_transaction, false)) return true;
+  if (ask_owner(&Owner::must_succeed, false)) return true;
   const bool later = bytes <= account.marks().reserve_bytes &&
                      ask_owner(&Owner::holds_lock, false);
   self->owes |= later;

@@ -743,7 +743,7 @@ TEST_F(Ceiling, a_rollback_is_refused_nothing_and_does_not_wait) {
   static bool rolls_back;
   rolls_back = true;
   static constexpr Owner owner{.is_executing = [] { return true; },
-                               .ends_transaction = [] { return rolls_back; }};
+                               .must_succeed = [] { return rolls_back; }};
   Taker *const taker = begin_statement_at_red(&owner);
   taker->told_to_end = true;
   const uint64_t waits = counters.waits;
@@ -1684,7 +1684,7 @@ TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
 
 TEST_F(Ceiling, a_rollback_does_not_wait_for_the_lane) {
   static constinit thread_local bool rolls_back = false;
-  static constexpr Owner owner{.ends_transaction = [] { return rolls_back; }};
+  static constexpr Owner owner{.must_succeed = [] { return rolls_back; }};
   begin_statement(&owner);
   take_lane();
   std::atomic<bool> passed{false};
@@ -2046,7 +2046,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
       .drops_of_values = [] { return uint64_t{one_of(2)}; },
       .is_executing = maybe,
       .ends_at_once = maybe,
-      .ends_transaction = [] { return one_of(8) == 0; },
+      .must_succeed = [] { return one_of(8) == 0; },
       .holds_lock = [] { return one_of(8) == 0; },
       .transaction_goes_on = [] { return one_of(4) == 0; },
       .gives_up = maybe};

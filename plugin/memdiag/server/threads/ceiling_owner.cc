@@ -245,9 +245,11 @@ bool ends_at_once() {
   return thd->is_error();
 }
 
-bool ends_transaction() {
+bool must_succeed() {
   const THD *const thd = current_thd;
-  return thd != nullptr && (exempt::commits(thd) || innodb::rolls_back(thd));
+  return thd != nullptr &&
+         (thd->kill_immunizer != nullptr || innodb::computes_column() ||
+          exempt::commits(thd) || innodb::rolls_back(thd));
 }
 
 bool holds_lock() {
@@ -266,8 +268,10 @@ bool transaction_goes_on() {
 
 bool breaks_off() {
   THD *const thd = current_thd;
-  if (!is_executing() || ends_transaction() || thd->is_error()) return false;
+  if (!is_executing() || must_succeed()) return false;
   Running &running = own().running;
+  // The caller of a step may not have looked at the error of the one before.
+  if (thd->is_error()) return is_told_to_end(running);
   if (running.of_event && !kill_event(thd, &running)) return false;
   raise_end_once(thd);
   return thd->is_error();

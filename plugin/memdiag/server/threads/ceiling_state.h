@@ -235,7 +235,7 @@ uint64_t drops_of_values();
 bool is_executing();
 bool is_before_parser();
 bool ends_at_once();
-bool ends_transaction();
+bool must_succeed();
 bool holds_lock();
 bool transaction_goes_on();
 bool breaks_off();

@@ -6,13 +6,14 @@
   here. Performance Schema keeps counting the buffer under the instrument of
   upstream: only the tag behind the block's header changes.
 
+  The linker redirects the calls of open_cached_file() to this file (--wrap, in
+  cmake/upstream/product.cmake). The caches of transactions are known by the
+  name of their files.
+
   Ownership: the IO_CACHE owns the buffer and frees it as before; the tag names
   the pool. Threads: the session's own. Errors: without memory for the new
   buffer the cache keeps the one that it has.
 */
-
-#ifndef MEMDIAG_BINLOG_CACHE_H
-#define MEMDIAG_BINLOG_CACHE_H
 
 #include <cstring>
 
@@ -21,10 +22,22 @@
 #include "mysys/memdiag/upstream/hooks.h"
 #include "sql/psi_memory_key.h"
 
-namespace memdiag {
+bool open_by_server(
+    IO_CACHE *cache, const char *folder, const char *prefix, size_t size,
+    myf flags) asm("__real__Z16open_cached_fileP8IO_CACHEPKcS2_mi");
+bool open_in_pool(
+    IO_CACHE *cache, const char *folder, const char *prefix, size_t size,
+    myf flags) asm("__wrap__Z16open_cached_fileP8IO_CACHEPKcS2_mi");
+
+using namespace memdiag;
+
+namespace {
+
+/** Of Binlog_cache_storage::open() alone. */
+constexpr const char *of_transactions = "ML";
 
 /** Replace the buffer of a cache that was just opened for writing. */
-inline void move_to_binlog_pool(IO_CACHE *cache) {
+void move_to_binlog_pool(IO_CACHE *cache) {
   if (memdiag_allocate == nullptr || cache->buffer == nullptr) return;
   my_memory_header *const old = USER_TO_HEADER(cache->buffer);
   const size_t size = PSI_HEADER_SIZE + old->m_size;
@@ -43,6 +56,12 @@ inline void move_to_binlog_pool(IO_CACHE *cache) {
   cache->write_end = cache->buffer + cache->buffer_length;
 }
 
-}  // namespace memdiag
+}  // namespace
 
-#endif  // MEMDIAG_BINLOG_CACHE_H
+bool open_in_pool(IO_CACHE *cache, const char *folder, const char *prefix,
+                  size_t size, myf flags) {
+  if (open_by_server(cache, folder, prefix, size, flags)) return true;
+  if (prefix != nullptr && strcmp(prefix, of_transactions) == 0)
+    move_to_binlog_pool(cache);
+  return false;
+}
