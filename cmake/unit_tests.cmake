@@ -84,10 +84,13 @@ endfunction()
 
 # The thread sanitizer finds nothing in tests of one thread, and their fuzzers take half
 # of its time. The address sanitizer has them all.
-set(tests_of_one_thread advisor amount_table black_box budget columns connect_attributes elf_file
-  flame_graph folded function_name history_rows host instruments kept_values
-  kernel_text ledger limit_reader member_memory meter_list pprof process_memory profile_difference
-  profile_file profile_rows read_group record_policy session_rows summary symbols)
+set(tests_of_one_thread advisor amount_table black_box budget code_ranges columns
+  connect_attributes cpu_loads cpu_quota elf_file error_text flame_graph folded fts_count
+  fts_match full_regions function_name giving history_memory history_rows host instruments
+  kept_values kernel_text ledger limit_reader member_memory meter_list pfs_cells pfs_entries
+  pfs_rows pfs_text_groups pfs_zero pprof process_memory profile_difference profile_file
+  profile_rows program properties read_group recent record_policy relay_log_name root_sizes
+  session_rows statement_gate statement_stacks summary symbols)
 
 foreach(source IN LISTS tests)
   get_filename_component(name ${source} NAME_WE)

@@ -197,19 +197,6 @@ FRESH_TEST(Regions, TheInstrumentTellsTheKind) {
   EXPECT_EQ(0u, row_of(Region_kind::temp_table_file).count);
 }
 
-FRESH_TEST(Regions, WhatFindsNoRoomIsCounted) {
-  const auto address = [](size_t i) { return reinterpret_cast<void *>(i); };
-  for (size_t i = 1; i <= regions::max_regions + 3; ++i)
-    regions::add(Region_kind::ddl_log, address(i), 1);
-  regions::add(Region_kind::ddl_log, address(1), 2);
-  regions::remove(address(regions::max_regions + 1));
-  EXPECT_EQ(regions::max_regions, row_of(Region_kind::ddl_log).count);
-  EXPECT_EQ(3u, row_of(Region_kind::ddl_log).untracked);
-  regions::remove(address(7));
-  regions::add(Region_kind::ddl_log, address(8000000), 1);
-  EXPECT_EQ(regions::max_regions, row_of(Region_kind::ddl_log).count);
-}
-
 FRESH_TEST(Regions, AFailedReadIsNotZero) {
   const Mapping mapping(page);
   regions::add(Region_kind::other, mapping.begin(), page);
