@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from harness import signals
+from harness.common import lock
 from harness.problem import Problem
 from harness.programs import captured
 from harness.sql import Connection, Result, SqlError
@@ -181,21 +182,49 @@ def private_socket(folder: Path) -> Path:
 def initialise(build: Build, data: Path, options: Sequence[str] = ()) -> None:
     """Make a fresh data directory with an account root@localhost without a password.
 
-    It is made under another name and renamed when complete, so that `data` is either absent or whole.
+    It is made under another name and renamed when complete, so that `data` is either absent or whole. That of a preset's
+    build is a copy of the first one: mysqld takes a dozen times as long.
     """
     if data.exists():
         raise Problem(f"{data} exists already")
     unfinished = data.with_name(data.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     private_folder(data.parent)
-    command = [*build.command(), *build.common_options(), "--initialize-insecure", f"--datadir={unfinished}", *options]
+    if type(build) is Build:
+        _copy_initialised(build, unfinished, options)
+    else:
+        _make_initialised(build, unfinished, options)
+    unfinished.rename(data)
+
+
+def _make_initialised(build: Build, data: Path, options: Sequence[str]) -> None:
+    command = [*build.command(), *build.common_options(), "--initialize-insecure", f"--datadir={data}", *options]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     if done.returncode != 0:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(data, ignore_errors=True)
         raise Problem(f"mysqld could not initialise {data}:\n{_tail(done.stdout)}")
-    unfinished.rename(data)
+
+
+def _copy_initialised(build: Build, data: Path, options: Sequence[str]) -> None:
+    folder = build.directory / "initialised"
+    status = build.mysqld.stat()
+    of_server = f"{status.st_size}-{status.st_mtime_ns}"
+    first = folder / of_server / hashlib.sha256("\0".join(options).encode()).hexdigest()[:12]
+    private_folder(folder)
+    with lock(folder / "lock", "initialising a data directory"):
+        if not first.is_dir():
+            for earlier in folder.iterdir():
+                if earlier.is_dir() and earlier.name != of_server:
+                    shutil.rmtree(earlier)
+            first.parent.mkdir(exist_ok=True)
+            unfinished = first.with_name(first.name + ".unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            _make_initialised(build, unfinished, options)
+            unfinished.rename(first)
+        # A server without this file gives itself a UUID of its own.
+        shutil.copytree(first, data, ignore=shutil.ignore_patterns("auto.cnf"))
 
 
 class Server:

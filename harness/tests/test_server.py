@@ -12,7 +12,7 @@ from unittest import mock
 from harness import phrase_searches
 from harness.problem import Problem
 from harness.scratch import Scratch
-from harness.server import Build, Server, initialise, private_socket
+from harness.server import Build, Server, Unpacked, initialise, private_socket
 from harness.tests.interrupted import terminated_while_starting
 
 
@@ -162,6 +162,41 @@ class Initialising(Case):
         self.assertEqual(self.folder.stat().st_mode & 0o777, 0o700)
         with self.assertRaisesRegex(Problem, "exists already"):
             initialise(build, self.folder / "data")
+
+    def test_the_next_one_of_a_server_and_options_is_a_copy(self):
+        script = (
+            'for x; do case $x in --datadir=*) mkdir "${x#*=}"; echo uuid >"${x#*=}/auto.cnf"; echo $# >"${x#*=}/made";;'
+            f' esac; done\necho called >>"{self.root}/calls"'
+        )
+
+        def made(name: str, *options: str) -> int:
+            initialise(build, self.folder / name, options)
+            self.assertEqual([path.name for path in (self.folder / name).iterdir()], ["made"])
+            return len((self.root / "calls").read_text().split())
+
+        build = self.build(script)
+        self.assertEqual(made("one"), 1)
+        self.assertEqual(made("two"), 1)
+        self.assertEqual(made("other", "--innodb-page-size=4k"), 2)
+        self.assertNotEqual((self.folder / "other/made").read_text(), (self.folder / "one/made").read_text())
+        self.assertEqual(made("three"), 2)
+        build = self.build(script + "\n# a later one")
+        self.assertEqual(made("four"), 3)
+        kept = [path for path in (build.directory / "initialised").iterdir() if path.is_dir()]
+        self.assertEqual(len(kept), 1, "those of the earlier server are gone")
+
+    def test_a_failure_is_tried_again(self):
+        with self.assertRaises(Problem):
+            initialise(self.build("exit 1"), self.folder / "data")
+        initialise(self.build('for x; do case $x in --datadir=*) mkdir "${x#*=}";; esac; done'), self.folder / "data")
+
+    def test_a_server_of_a_package_is_initialised_itself(self):
+        script = f'for x; do case $x in --datadir=*) mkdir "${{x#*=}}";; esac; done\necho called >>"{self.root}/calls"'
+        self.make_program("unpacked/usr/sbin/mysqld", script)
+        (self.root / "unpacked/usr/share/mysql-9/english").mkdir(parents=True)
+        for name in ("one", "two"):
+            initialise(Unpacked(self.root / "unpacked"), self.folder / name)
+        self.assertEqual(len((self.root / "calls").read_text().split()), 2)
 
 
 class SocketPath(Case):
