@@ -7,7 +7,6 @@ npm, into the cache (fetched.py).
 """
 
 import base64
-import html
 import json
 import os
 import re
@@ -22,7 +21,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 from memdiag.collect.lines import symbolizer
 
 from check import fetched
-from check.page import chromium, made
+from check.browser import Browser
+from check.page import made
 from harness.checks import Checks
 from harness.common import cache_dir, preset_of_arguments
 from harness.problem import Problem, run_main
@@ -40,8 +40,7 @@ MIB = 1 << 20
 NEAR = 0.02
 
 # The picture reports its own state after a search, a zoom by click and Escape.
-PROBE = """<script><![CDATA[
-(() => {
+PROBE = """(() => {
   const svg = document.documentElement;
   const frames = [...svg.querySelectorAll('.f')];
   const shown = () => frames.filter((one) => one.style.display != 'none').length;
@@ -62,14 +61,10 @@ PROBE = """<script><![CDATA[
   document.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
   told.back = shown();
   told.own = performance.getEntriesByType('resource').map((one) => one.name);
-  const text = document.createElementNS(svg.namespaceURI, 'desc');
-  text.id = 'probe';
-  text.textContent = JSON.stringify(told);
-  svg.append(text);
-})();
-]]></script></svg>"""
+  return told;
+})()"""
 WATCH = "<script>self.seen = []; addEventListener('error', (e) => seen.push(e.message)); addEventListener('securitypolicyviolation', (e) => seen.push(e.blockedURI));</script>"
-ZOOM = "<script>[...document.querySelectorAll('.f')].find((one) => one.textContent.includes('user_var')).dispatchEvent(new Event('click'));</script></svg>"
+ZOOM = "[...document.querySelectorAll('.f')].find((one) => one.textContent.includes('user_var')).dispatchEvent(new Event('click'))"
 
 
 # --- the tools -----------------------------------------------------------------------
@@ -192,42 +187,28 @@ def with_pprof(checks: Checks, folder: Path, folded: str, again: str) -> None:
 
 def with_speedscope(checks: Checks, folder: Path) -> None:
     page = speedscope()
-    for name in ("profile.pb.gz", "profile.folded"):
-        data = base64.b64encode((folder / name).read_bytes()).decode()
-        script = folder / f"{name}.js"
-        # As speedscope's own command does it.
-        script.write_text(f"speedscope.loadFileFromBase64({json.dumps(name)}, {json.dumps(data)})")
-        shot = folder / "speedscope.png"
-        words = (
-            "--allow-file-access-from-files",
-            "--enable-unsafe-swiftshader",
-            "--virtual-time-budget=30000",
-            "--window-size=1200,700",
-        )
-        url = f"{page.as_uri()}#localProfilePath={script}"
-        done = chromium(folder, url, *words, "--dump-dom")
-        title = re.search(r"<title>(.*?)</title>", done.stdout)
-        checks.check(
-            f"speedscope reads {name}",
-            bool(title) and name in html.unescape(title[1]),
-            title[1] if title else done.stderr[-200:],
-        )
-        if name == "profile.pb.gz":
-            chromium(folder, url, *words, f"--screenshot={shot}")
-        script.unlink()
+    with Browser(folder, "--allow-file-access-from-files", "--enable-unsafe-swiftshader") as browser:
+        for name in ("profile.pb.gz", "profile.folded"):
+            data = base64.b64encode((folder / name).read_bytes()).decode()
+            script = folder / f"{name}.js"
+            # As speedscope's own command does it.
+            script.write_text(f"speedscope.loadFileFromBase64({json.dumps(name)}, {json.dumps(data)})")
+            browser.open(f"{page.as_uri()}#localProfilePath={script}", 1200, 700, False)
+            until(lambda name=name: name in browser.tells("document.title"))
+            title = browser.tells("document.title")
+            checks.check(f"speedscope reads {name}", name in title, title)
+            if name == "profile.pb.gz":
+                browser.picture(folder / "speedscope.png")
+            script.unlink()
 
 
-def picture(checks: Checks, folder: Path, name: str, svg: str) -> None:
+def picture(checks: Checks, browser: Browser, folder: Path, name: str, svg: str) -> None:
     path = folder / f"{name}.svg"
     path.write_text(svg)
     tested = folder / f"{name}.probe.svg"
-    tested.write_text(with_probe(svg, WATCH, PROBE))
-    done = chromium(folder, tested, "--window-size=1300,900", "--virtual-time-budget=20000", "--dump-dom")
-    found = re.search(r'<desc[^>]* id="probe"[^>]*>(.*?)</desc>', done.stdout, re.S)
-    if not found:
-        checks.check(f"{name}: the picture tells of itself", False, done.stderr[-300:])
-        return
-    told = json.loads(html.unescape(found[1]))
+    tested.write_text(with_script(svg, WATCH))
+    browser.open(tested.as_uri(), 1300, 900, False)
+    told = browser.tells(PROBE)
     checks.check(
         f"{name}: nothing is requested, no error", not told["own"] and not told["errors"], told["own"] + told["errors"]
     )
@@ -241,28 +222,24 @@ def picture(checks: Checks, folder: Path, name: str, svg: str) -> None:
         told["zoomed"] < told["all"] == told["back"] == told["frames"] and told["width"] == "100%",
         told,
     )
-    tested.write_text(with_probe(svg, "", ZOOM))
-    for what, address, number in (
-        ("dark", path.as_uri(), 0),
-        ("search", path.as_uri() + "#s=user_var", 1),
-        ("zoom", tested.as_uri(), 1),
+    tested.unlink()
+    for what, address, dark, before in (
+        ("dark", path.as_uri(), True, ""),
+        ("search", path.as_uri() + "#s=user_var", False, ""),
+        ("zoom", path.as_uri(), False, ZOOM),
     ):
         shot = folder / f"{name}-{what}.png"
-        done = chromium(
-            folder,
-            address,
-            "--window-size=1300,900",
-            f"--blink-settings=preferredColorScheme={number}",
-            f"--screenshot={shot}",
-        )
-        made(checks, f"{name}, {what}: a picture", done, shot, 15_000)
-    tested.unlink()
+        with checks.checking(f"{name}, {what}: a picture"):
+            browser.open(address, 1300, 900, dark)
+            browser.tells(before)
+            browser.picture(shot)
+            made(shot, 15_000)
 
 
-def with_probe(svg: str, first: str, last: str) -> str:
-    """Scripts before and behind the picture's own."""
-    begin, end = svg.index("<title>"), svg.rindex("</svg>")
-    return svg[:begin] + first + svg[begin:end] + last
+def with_script(svg: str, script: str) -> str:
+    """The script before the picture's own."""
+    begin = svg.index("<title>")
+    return svg[:begin] + script + svg[begin:]
 
 
 def main() -> int:
@@ -273,7 +250,7 @@ def main() -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with Server(build, folder / "server", OPTIONS) as server:
-        initialise(build, server.data, OPTIONS)
+        initialise(build, server.data, OPTIONS[:2])
         server.start()
         texts = load(server, folder)
     shutil.rmtree(folder / "server")
@@ -284,10 +261,10 @@ def main() -> int:
         with_pprof(checks, folder, texts["folded"], texts["folded again"])
     with checks.checking("speedscope: all checks were run"):
         with_speedscope(checks, folder)
-    for name in ("svg", "difference"):
-        with checks.checking(f"{name}: all checks were run"):
-            picture(checks, folder, name, texts[name])
-    shutil.rmtree(folder / "profile", ignore_errors=True)
+    with Browser(folder) as browser:
+        for name in ("svg", "difference"):
+            with checks.checking(f"{name}: all checks were run"):
+                picture(checks, browser, folder, name, texts[name])
     return checks.finish()
 
 

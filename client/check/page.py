@@ -7,13 +7,8 @@ package; axe-core comes from npm into the cache.
 """
 
 import argparse
-import json
-import re
 import shutil
-import subprocess
 import sys
-import tempfile
-from html import unescape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,21 +20,19 @@ from memdiag.report.build import report
 from tests import fixtures
 
 from check import fetched
+from check.browser import Browser
 from harness.checks import Checks
 from harness.common import cache_dir
 from harness.problem import Problem, run_main
-from harness.programs import captured
 
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desk": (1440, 900)}
-MODES = {"dark": 0, "light": 1}
+MODES = ("dark", "light")
 AXE = "axe-core@4.14.1"
 # It has every part that a page can have.
 PICTURED = "ours-triggers"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="900" height="120"><title>flame</title><rect width="900" height="20" fill="#d98e32"/><text x="4" y="15">main</text></svg>'
-# The page, in a frame, tells about itself: loaded resources, errors, overflow, axe's findings.
-PROBE = """
-<script>
-addEventListener("load", async () => {
+# What the page tells about itself: loaded resources, errors, overflow, axe's findings.
+PROBE = """(async () => {
   const own = [];
   for (const entry of performance.getEntriesByType("resource"))
     if (!entry.name.startsWith("data:")) own.push(entry.name);
@@ -51,22 +44,10 @@ addEventListener("load", async () => {
     faults = found.violations.map((one) => ({ id: one.id, impact: one.impact, nodes: one.nodes.length,
       first: one.nodes[0].html.slice(0, 160) }));
   }
-  parent.postMessage({ name, told: { own, wide, faults, errors: self.seen,
-    charts: document.querySelectorAll(".uplot canvas").length } }, "*");
-});
-</script>
-"""
-# A frame has the width that it is given; a window of headless Chromium has 500 pixels or more. The frames lie one upon the
-# other, because Chromium does not draw those outside of the window.
-FRAMES = """<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">
-<style>iframe { position: absolute; top: 0; left: 0; border: 0; }</style>
-<script>
-const told = {};
-addEventListener("message", (one) => {
-  told[one.data.name] = one.data.told;
-  document.getElementById("told").textContent = JSON.stringify(told);
-});
-</script><body><pre id="told"></pre>"""
+  return { own, wide, faults, errors: self.seen, size: [innerWidth, innerHeight],
+    dark: matchMedia("(prefers-color-scheme: dark)").matches,
+    charts: document.querySelectorAll(".uplot canvas").length };
+})()"""
 WATCH = "<script>self.seen = []; addEventListener('error', (e) => seen.push(e.message)); addEventListener('securitypolicyviolation', (e) => seen.push(e.violatedDirective + ' ' + e.blockedURI));</script>"
 
 
@@ -106,59 +87,26 @@ def add_profile(data: dict) -> None:
     data["sources"]["memdiag_profile_svg"] = {"source": "memdiag_profile('svg')", "rows": [{"SVG": SVG}], "error": None}
 
 
-def chromium(folder: Path, page: Path | str, *words: str) -> subprocess.CompletedProcess[str]:
-    """@param page  a file, or an address"""
-    address = page.as_uri() if isinstance(page, Path) else page
-    # A process of the browser before may still hold its profile.
-    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as profile:
-        command = [
-            "chromium",
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-            "--no-first-run",
-            "--disable-background-networking",
-            f"--user-data-dir={profile}",
-        ]
-        return captured([*command, *words, address], timeout=900)
+def made(file: Path, least: int) -> None:
+    """A Problem unless the browser has written this file, of at least so many bytes."""
+    if file.stat().st_size <= least:
+        raise Problem(f"{file.name} has {file.stat().st_size} bytes")
 
 
-def made(checks: Checks, name: str, done: subprocess.CompletedProcess[str], file: Path, least: int) -> None:
-    """A check that the browser has written this file, of at least so many bytes."""
-    good = file.exists() and file.stat().st_size > least
-    checks.check(name, good, "" if good else f"status {done.returncode}: {done.stderr[-300:]}")
-
-
-def probe(checks: Checks, folder: Path, name: str, text: str, script: str | None) -> None:
-    """All sizes in one browser for each mode: contrast differs."""
+def probe(checks: Checks, browser: Browser, folder: Path, name: str, text: str, script: str | None) -> None:
     library = f"<script>{script}</script>" if script else ""
-    page, host = folder / f"{name}.probe.html", folder / "frames.html"
-    page.write_text(text.replace("<head>", "<head>" + WATCH, 1).replace("</body>", library + PROBE + "</body>"))
-    frames = (
-        f'<iframe name="{size}" src="{page.name}" width="{width}" height="{height}"></iframe>'
-        for size, (width, height) in SIZES.items()
-    )
-    host.write_text(FRAMES + "".join(frames))
-    for mode, number in MODES.items():
-        done = chromium(
-            folder,
-            host,
-            "--window-size=1500,1300",
-            f"--blink-settings=preferredColorScheme={number}",
-            "--virtual-time-budget=5000",
-            "--dump-dom",
-        )
-        found = re.search(r'<pre id="told">(.+?)</pre>', done.stdout, re.S)
-        told = json.loads(unescape(found[1])) if found else {}
-        for size in SIZES:
+    page = folder / f"{name}.probe.html"
+    page.write_text(text.replace("<head>", "<head>" + WATCH, 1).replace("</body>", library + "</body>"))
+    for mode in MODES:
+        for size, (width, height) in SIZES.items():
             what = f"{name}, {size}, {mode}"
-            if size in told:
-                of_page(checks, what, told[size], "MEMDIAG_HISTORY" in text, bool(script))
-            else:
-                checks.check(f"{what}: the page tells of itself", False, done.stderr[-200:])
+            with checks.checking(f"{what}: the page tells of itself"):
+                browser.open(page.as_uri(), width, height, mode == "dark")
+                told = browser.tells(PROBE)
+                if (told["size"], told["dark"]) != ([width, height], mode == "dark"):
+                    raise Problem(f"the browser shows {told['size']}, dark: {told['dark']}")
+                of_page(checks, what, told, "MEMDIAG_HISTORY" in text, bool(script))
     page.unlink()
-    host.unlink()
 
 
 def of_page(checks: Checks, what: str, told: dict, charts: bool, axe_runs: bool) -> None:
@@ -173,25 +121,21 @@ def of_page(checks: Checks, what: str, told: dict, charts: bool, axe_runs: bool)
         checks.check(f"{what}: axe-core finds nothing serious", not serious, serious or f"{len(told['faults'])} lesser")
 
 
-def pictures(checks: Checks, folder: Path, name: str, text: str) -> None:
+def pictures(checks: Checks, browser: Browser, folder: Path, name: str, text: str) -> None:
     path = folder / f"{name}.html"
     path.write_text(text)
-    for mode, number in MODES.items():
+    for mode in MODES:
         for size, (width, height) in SIZES.items():
             out = folder / f"{name}-{size}-{mode}.png"
-            done = chromium(
-                folder,
-                path,
-                f"--window-size={width},{height * 3}",
-                f"--blink-settings=preferredColorScheme={number}",
-                f"--screenshot={out}",
-            )
-            made(checks, f"{name}, {size}, {mode}: a picture", done, out, 20_000)
+            with checks.checking(f"{name}, {size}, {mode}: a picture"):
+                browser.open(path.as_uri(), width, height * 3, mode == "dark")
+                browser.picture(out)
+                made(out, 20_000)
     out = folder / f"{name}.pdf"
-    done = chromium(
-        folder, path, "--blink-settings=preferredColorScheme=0", f"--print-to-pdf={out}", "--no-pdf-header-footer"
-    )
-    made(checks, f"{name}: prints", done, out, 20_000)
+    with checks.checking(f"{name}: prints"):
+        browser.open(path.as_uri(), *SIZES["desk"], True)
+        browser.print(out)
+        made(out, 20_000)
 
 
 def main() -> int:
@@ -202,20 +146,18 @@ def main() -> int:
     parser.add_argument("--pictures", action="store_true", help="of all pages")
     options = parser.parse_args()
     checks = Checks("client page")
-    if not shutil.which("chromium"):
-        raise Problem("chromium is missing; install it with: apt-get install chromium")
     folder = options.folder or ROOT / "build" / options.preset / "client-page"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     script = None
     with checks.checking("axe-core is there"):
         script = axe()
-    for name, text in pages().items():
-        if not options.only or name in options.only:
-            probe(checks, folder, name, text, script)
-            if options.pictures or name == PICTURED:
-                pictures(checks, folder, name, text)
-    shutil.rmtree(folder / "profile", ignore_errors=True)
+    with Browser(folder) as browser:
+        for name, text in pages().items():
+            if not options.only or name in options.only:
+                probe(checks, browser, folder, name, text, script)
+                if options.pictures or name == PICTURED:
+                    pictures(checks, browser, folder, name, text)
     return checks.finish()
 
 
