@@ -200,7 +200,13 @@ STEPS = [
         "configure and build; half an hour where the compiler cache is empty",
         build,
         ("product", "stock", "linked"),
+        beside=True,
+        waits=True,  # or rather, the others wait for it
+        needs_build=False,
+        live=True,
     ),
+    # With a warm cache the build leaves a good part of two processors.
+    Step("tools", "unit tests of the tools, less than a minute", test_tools, beside=True, needs_build=False),
     Step(
         "client",
         "memdiag against real servers, in a terminal and in a browser, minutes",
@@ -266,7 +272,6 @@ STEPS = [
         beside=True,
         waits=True,
     ),
-    Step("tools", "unit tests of the tools, less than a minute", test_tools, beside=True, needs_build=False),
     Step("layers", "includes and symbols against tools/layers.toml, seconds", check_layers, beside=True),
     # What they measure is of their own groups.
     Step(

@@ -18,6 +18,9 @@ from harness.state_file import read_state, write_state
 from tools.build.environment import ENVIRONMENT, environment
 from tools.runner_output import Result
 
+# The step that others need.
+BUILD = "build"
+
 # So many steps run at a time. Most keep more than one processor busy, but not all the time.
 SIDE_BY_SIDE = 4
 
@@ -42,6 +45,8 @@ class Step:
     # it wants them, because they only compute and it would end last.
     waits: bool = False
     needs_build: bool = True
+    # Its output is shown at once, beside other steps as well: it may take long.
+    live: bool = False
 
 
 class Run:
@@ -160,10 +165,12 @@ class Progress:
 
 
 def batches(steps: list[Step]) -> Iterator[list[Step]]:
-    """Splits the steps, in order, into batches: neighbours that may run side by side are one batch."""
+    """Splits the steps, in order, into batches: neighbours that may run side by side are one batch. What needs the build
+    comes in a later one."""
     batch: list[Step] = []
     for step in steps:
-        if batch and not (step.beside and batch[-1].beside):
+        waits_for_build = step.needs_build and any(one.name == BUILD for one in batch)
+        if batch and (waits_for_build or not (step.beside and batch[-1].beside)):
             yield batch
             batch = []
         batch.append(step)
@@ -185,18 +192,22 @@ def run_batch(batch: list[Step], run: Run, programs: Programs) -> Iterator[tuple
         say(f"== {batch[0].name}: {batch[0].what}")
         yield batch[0], run_step(batch[0], run.for_step(live=True))
         return
-    say(f"== side by side, with output at the end: {', '.join(s.name for s in batch)}")
+    say(f"== side by side, with output at the end: {', '.join(s.name for s in batch if not s.live)}")
+    for step in batch:
+        if step.live:
+            say(f"== {step.name}: {step.what}")
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         waiting = {}
         for step in batch:
-            of_step = run.for_step(live=False, nice=0 if step.waits else NICE)
+            of_step = run.for_step(live=step.live, nice=0 if step.waits else NICE)
             waiting[pool.submit(run_step, step, of_step)] = step, of_step
         try:
             while waiting:
                 ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in ended:
                     step, of_step = waiting.pop(future)
-                    say(f"== {step.name}: {step.what}")
+                    if not step.live:
+                        say(f"== {step.name}: {step.what}")
                     print("".join(of_step.shown), end="", flush=True)
                     yield step, future.result()
         except BaseException:
@@ -225,7 +236,7 @@ def perform(steps: list[Step], run: Run, programs: Programs, progress: Progress)
             continue
         for step, result in run_batch(wanted, run, programs):
             results[step.name] = result
-            broken = broken or (step.name == "build" and result.failed > 0)
+            broken = broken or (step.name == BUILD and result.failed > 0)
             if not result.failed:  # a step that failed runs again
                 progress.add(step, result)
     return {step.name: results[step.name] for step in steps}

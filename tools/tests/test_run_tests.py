@@ -291,6 +291,20 @@ class Performing(Scratch):
         found = ["".join(s.name for s in x) for x in schedule.batches(steps)]
         self.assertEqual(found, ["ab", "c", "d", "e", "f", "gh"])
 
+    def test_what_needs_the_build_comes_after_its_neighbours(self):
+        steps = [
+            self.step("style", beside=True, needs_build=False),
+            self.step("build", beside=True, needs_build=False),
+            self.step("tools", beside=True, needs_build=False),
+            self.step("client", beside=True),
+            self.step("asan", beside=True, needs_build=False),
+        ]
+        found = [[step.name for step in batch] for batch in schedule.batches(steps)]
+        self.assertEqual(found, [["style", "build", "tools"], ["client", "asan"]])
+        ours = list(schedule.batches(run_tests.steps_of("dev")))
+        early = next(batch for batch in ours if any(step.name == "build" for step in batch))
+        self.assertFalse([step.name for step in early if step.needs_build])
+
     def test_neighbours_run_at_the_same_time(self):
         both = threading.Barrier(2, timeout=180)
 
@@ -395,6 +409,29 @@ class Performing(Scratch):
         with contextlib.redirect_stdout(said):
             self.perform(*(self.step(x, speaks, beside=True) for x in "abc"))
         self.assertEqual(said.getvalue(), "one\ntwo\n" * 3)
+
+    def test_output_of_what_takes_long_is_shown_at_once(self):
+        shown = threading.Event()
+
+        class Said(io.StringIO):
+            def write(self, text):
+                if "half" in text:
+                    shown.set()
+                return super().write(text)
+
+        def takes_long(run):
+            run.output("long", ["echo", "half of it"])
+            return Result(1)
+
+        def waits(_run):
+            return Result(int(shown.wait(180)))
+
+        with contextlib.redirect_stdout(Said()) as said:
+            results = self.perform(
+                self.step("long", takes_long, beside=True, live=True), self.step("waits", waits, beside=True)
+            )
+        self.assertEqual(results["waits"].passed, 1)
+        self.assertEqual(said.getvalue().count("half of it"), 1)
 
     def test_processor_time_of_programs(self):
         def computes(run):
