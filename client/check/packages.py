@@ -72,8 +72,10 @@ def programs(folder: Path, packages: list[Path]) -> dict[str, list[str]]:
             subprocess.run(["rpm2archive", copy], check=True)
             subprocess.run(["tar", "-xzf", f"{copy}.tgz", "-C", place], check=True)
         else:
-            venv.create(place, system_site_packages=True, with_pip=True)
-            subprocess.run([place / "bin/pip", "install", "-q", "--no-deps", package], check=True)
+            # This Python's pip serves: to install one into the venv takes longer than all else.
+            venv.create(place, system_site_packages=True)
+            pip = [sys.executable, "-m", "pip", "--python", place / "bin/python", "install", "-q", "--no-deps", package]
+            subprocess.run(pip, check=True)
             result["wheel"] = [str(place / "bin/memdiag")]
             continue
         starter = place / "usr/bin/memdiag"
