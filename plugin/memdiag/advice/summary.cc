@@ -303,8 +303,10 @@ class Summary {
             statement_about("user temporary tables"));
     add_one("full-text caches", full_text_caches, "by OPTIMIZE LOCAL TABLE",
             statement_about("full-text caches"));
-    add_one("buffer pool", clean, "at most: read again on use",
-            "SET GLOBAL innodb_buffer_pool_size = <less>");
+    // One of a single unit stays as it is.
+    if (!is_zero(m_facts.buffer_pool_step_bytes))
+      add_one("buffer pool", clean, "at most: read again on use",
+              "SET GLOBAL innodb_buffer_pool_size = <less>");
   }
 
   std::string ago(uint64_t time_us) const {
@@ -392,6 +394,10 @@ Facts make_facts(uint64_t now_us, const Snapshot &snapshot,
                            snapshot.pools[i].held_bytes};
   facts.holdings = situation.holdings;
   facts.table_keepers = situation.table_keepers;
+  const Reading &unit = situation.buffer_pool_unit_bytes;
+  if (situation.buffer_pool_bytes && unit)
+    facts.buffer_pool_step_bytes =
+        *situation.buffer_pool_bytes > *unit ? *unit : 0;
   facts.samples = samples;
   facts.findings = findings;
   return facts;

@@ -76,6 +76,8 @@ struct Facts {
   std::span<const advisor::Holding> holdings;
   /** As in Situation. */
   uint64_t table_keepers;
+  /** The next smaller buffer pool has so much less. Empty: not known. */
+  Reading buffer_pool_step_bytes;
   std::array<Peak, pool_count> pool_peaks;
   /** The last hour of this run, oldest first. */
   std::span<const black_box::Sample> samples;

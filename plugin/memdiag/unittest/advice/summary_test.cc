@@ -259,6 +259,30 @@ TEST_F(SummaryTest, AClockThatWentBackProvesNothing) {
   EXPECT_EQ(answers("grew"), Texts{});
 }
 
+TEST_F(SummaryTest, ABufferPoolOfOneUnitStaysAsItIs) {
+  memdiag::Snapshot snapshot{};
+  memdiag::advisor::Situation situation{};
+  situation.buffer_pool_bytes = 128 * mib;
+  situation.buffer_pool_unit_bytes = 128 * mib;
+  const auto step = [&] {
+    return memdiag::summary::make_facts(now_us, snapshot, {}, {}, situation, {})
+        .buffer_pool_step_bytes;
+  };
+  facts.buffer_pool_step_bytes = step();
+  const auto is_offered = [this] {
+    for (const std::string &row : answers("get back"))
+      if (row.starts_with("get back|buffer pool|")) return true;
+    return false;
+  };
+  EXPECT_FALSE(is_offered());
+  situation.buffer_pool_bytes = 256 * mib;
+  facts.buffer_pool_step_bytes = step();
+  EXPECT_TRUE(is_offered());
+  situation.buffer_pool_unit_bytes.reset();
+  facts.buffer_pool_step_bytes = step();
+  EXPECT_TRUE(is_offered()) << "not known";
+}
+
 TEST_F(SummaryTest, WhatCanBeHadBack) {
   facts.resident.push_back({"pool", "fts_cache", "live", 30 * mib});
   facts.resident.push_back({"pool", "dictionary", "live", 70 * mib});
