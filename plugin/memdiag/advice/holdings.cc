@@ -89,7 +89,7 @@ class Holdings {
       }
       if (allocated != 0)
         result.push_back(
-            {&holder, bytes, allocated, pool, owner(holder, bytes)});
+            {&holder, bytes, allocated, pool, owner(holder, bytes, allocated)});
     }
     add_mappings("mappings of plugins", m_figures.beside_allocator_bytes,
                  &result);
@@ -250,7 +250,8 @@ class Holdings {
 
   /** Rows with large values of the session with most of InnoDB's heaps. What it
   has of these, less what others than rows have, is its rows at least. */
-  std::optional<Session> owner_of_rows(uint64_t bytes) const {
+  std::optional<Session> owner_of_rows(uint64_t bytes,
+                                       uint64_t allocated) const {
     const auto &session = m_figures.most_heaps;
     if (!session) return std::nullopt;
     uint64_t others = 0;
@@ -258,14 +259,17 @@ class Holdings {
       if (instruments::event_of(route.name) == innodb_heaps &&
           named(route.name) != named("mem_heap/row"))
         others += route.live_bytes.value_or(0);
-    if (session->bytes - std::min(session->bytes, others) < bytes / 2)
+    // Performance Schema counts what is allocated.
+    if (session->bytes - std::min(session->bytes, others) < allocated / 2)
       return std::nullopt;
     return Session{session->processlist_id, std::min(session->bytes, bytes)};
   }
 
   /** The largest session is the cause if it has most of it. */
-  std::optional<Session> owner(const Holder &holder, uint64_t bytes) const {
-    if (&holder == named("mem_heap/row")) return owner_of_rows(bytes);
+  std::optional<Session> owner(const Holder &holder, uint64_t bytes,
+                               uint64_t allocated) const {
+    if (&holder == named("mem_heap/row"))
+      return owner_of_rows(bytes, allocated);
     if (!holder.of_sessions() || !m_figures.largest_processlist_id)
       return std::nullopt;
     uint64_t held = 0;

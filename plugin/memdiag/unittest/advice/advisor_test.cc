@@ -2228,7 +2228,8 @@ TEST(Advisor, WithoutCountsBlocksOfMallocMayBeAnybodys) {
 
 /** Performance Schema counts all heaps of InnoDB as one instrument. */
 TEST(Holdings, ASessionHasTheRowsThatNoOtherHeapCanBe) {
-  const auto owner = [](uint64_t held, uint64_t of_others) {
+  memdiag::instruments::Shares shares{};
+  const auto owner = [&shares](uint64_t held, uint64_t of_others) {
     std::array<memdiag::Pool_row, pool_count> pools{};
     pools[static_cast<size_t>(Pool::transaction)].live_bytes = 1000;
     const std::vector<memdiag::routes::Row> routes{
@@ -2236,7 +2237,7 @@ TEST(Holdings, ASessionHasTheRowsThatNoOtherHeapCanBe) {
         {"mem_heap/transaction", Pool::transaction, "", 0, of_others, 1}};
     const auto all = memdiag::advisor::holdings(
         {.pools = pools,
-         .resident_shares = {},
+         .resident_shares = shares,
          .routes = routes,
          .counted = {},
          .dump_thread_bytes = 0,
@@ -2254,6 +2255,10 @@ TEST(Holdings, ASessionHasTheRowsThatNoOtherHeapCanBe) {
   EXPECT_EQ(600u, owner(800, 200)->bytes);
   EXPECT_FALSE(owner(499, 200)) << "it may have all of the others";
   EXPECT_FALSE(owner(100, 200));
+  // What was not yet written counts for it, too.
+  shares[static_cast<size_t>(Pool::transaction)] = 0.5;
+  EXPECT_FALSE(owner(499, 200));
+  EXPECT_EQ(300u, owner(500, 200)->bytes);
 }
 
 TEST(Advisor, AStatementWithLargeValuesIsEnded) {
