@@ -147,6 +147,15 @@ class Held(unittest.TestCase):
         rows = [instrument("memory/sql/user_var_entry::value", 63 * MIB)]
         self.assertNotIn("user variables", named(stock(200 * MIB, memory=rows)))
 
+    def test_a_large_redo_log_buffer_is_made_smaller(self):
+        def of(held):
+            rows = [instrument("memory/innodb/log_buffer_memory", held)]
+            return named(stock(64 * MIB + 2 * held, memory=rows, variables=[{"innodb_log_buffer_size": held}]))
+
+        self.assertEqual(of(GIB)["redo log buffer"].statements, ["SET GLOBAL innodb_log_buffer_size = 536870912"])
+        # The default is a large part of a small server.
+        self.assertNotIn("redo log buffer", of(64 * MIB))
+
     def test_the_session_with_most_is_named(self):
         rows = [instrument("memory/sql/user_var_entry::value", 300 * MIB)]
         sessions = [

@@ -21,7 +21,9 @@ def findings(view: View) -> list[Finding]:
         _finding(view, BY_NAME[name], held, whole)
         for name, held in sums.items()
         # If RSS is not known (another machine), the size alone decides.
-        if held >= WORTH_BYTES and (not whole.bytes or held * 100 > whole.bytes * BY_NAME[name].usual_of_counted)
+        if held >= WORTH_BYTES
+        and held > BY_NAME[name].usual_bytes
+        and (not whole.bytes or held * 100 > whole.bytes * BY_NAME[name].usual_of_counted)
     ]
     return sorted(result, key=lambda one: one.rank)
 

@@ -31,6 +31,7 @@ class Holder:
     statement: str  # "%" is half the value of `variable`; "": none helps
     variable: str
     least: int  # the server makes a lower value of `variable` this one
+    usual_bytes: int  # with default settings: no reason to act
 
     @property
     def is_flushed(self) -> bool:
@@ -176,6 +177,12 @@ WORDS = {
         frees_at_once=True,
     ),
     "MyISAM key cache": Words("index blocks of MyISAM tables", "make it smaller", frees_at_once=True),
+    "redo log buffer": Words(
+        "changes on their way to the redo log",
+        "make it smaller; while more than that waits to be written, the error log says that it failed, and the statement"
+        " may be run again",
+        frees_at_once=True,
+    ),
     "group replication": Words(
         "its cache of messages, and rows that certification keeps until each member has applied them",
         "see which member lags; group_replication_message_cache_size bounds the cache",
@@ -202,6 +209,7 @@ def _read() -> tuple[Holder, ...]:
             row["statement"] or "",
             row["variable"] or "",
             row["least"],
+            row["usual_bytes"],
         )
         for row in rows
     )

@@ -284,7 +284,9 @@ std::string holders_json() {
         (statement.empty() ? "null" : json_text(statement)) +
         ",\n    \"variable\": " +
         (holder.variable == nullptr ? "null" : json_text(holder.variable)) +
-        ",\n    \"least\": " + std::to_string(holder.least) + "\n  }";
+        ",\n    \"least\": " + std::to_string(holder.least) +
+        ",\n    \"usual_bytes\": " + std::to_string(holder.usual_bytes) +
+        "\n  }";
   }
   return result + "\n]\n";
 }

@@ -90,6 +90,8 @@ struct Holder {
   const char *variable{nullptr};
   /** The server makes a lower value of it this one. */
   uint64_t least{1};
+  /** It has so much with default settings: no reason to act. */
+  uint64_t usual_bytes{0};
 
   /** The memory ends with sessions, or with what they run. */
   constexpr bool of_sessions() const {
@@ -448,6 +450,22 @@ inline constexpr auto holders = std::to_array<Holder>({
      "make it smaller",
      "SET GLOBAL key_buffer_size = %",
      "key_buffer_size"},
+    {"redo log buffer",
+     {"memory/innodb/log_buffer_memory"},
+     {},
+     10,
+     End::statement,
+     "holds",
+     "changes on their way to the redo log; once they have passed through all "
+     "of it, all of it is resident",
+     "make it smaller; while more than that waits to be written, the error log "
+     "has 'Failed to change size of the log buffer', and the statement may be "
+     "run again",
+     "SET GLOBAL innodb_log_buffer_size = %",
+     "innodb_log_buffer_size",
+     256 << 10,
+     // The default is 64 MiB.
+     128 << 20},
     {"group replication",
      {"memory/group_rpl/"},
      {Pool::group_replication},

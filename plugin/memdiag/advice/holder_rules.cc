@@ -32,6 +32,7 @@ class Holder_rules : Rules {
  private:
   void judge_holder(const Holding &holding) {
     const Holder &holder = *holding.holder;
+    if (holding.bytes <= holder.usual_bytes) return;
     const auto statement = statement_that_helps(holder);
     std::string remedy = holder.remedy;
     if (closes_tables(holder)) remedy += cost_of_flush(statement.has_value());

@@ -69,6 +69,7 @@ Situation healthy() {
     all.holdings.push_back({&holder, 20 * mb, 20 * mb, Pool::session});
   all.variables = {{"stored_program_cache", 256},
                    {"key_buffer_size", 8 * mb},
+                   {"innodb_log_buffer_size", 64 * mb},
                    {"table_definition_cache", 10000}};
   all.table_definitions = 8000;
   all.sessions_are_counted = true;
@@ -1537,6 +1538,25 @@ TEST(Advisor, EachHolderOfTheListIsJudged) {
         holder.end != memdiag::advisor::End::statement || holder.statement;
     EXPECT_EQ(ends, found[0].statement.has_value()) << holder.name;
   }
+}
+
+TEST(Advisor, ALargeRedoLogBufferIsMadeSmaller) {
+  Situation all = healthy();
+  all.variables["innodb_log_buffer_size"] = 1 * gb;
+  hold(&all, "redo log buffer", 940 * mb);
+  const Finding found = findings(all).at(0);
+  EXPECT_EQ("redo_log_buffer", found.rule);
+  EXPECT_EQ("SET GLOBAL innodb_log_buffer_size = 536870912", found.statement);
+  EXPECT_STREQ("redo log buffer",
+               memdiag::advisor::holder_of("memory/innodb/log_buffer_memory",
+                                           Pool::innodb)
+                   ->name);
+  // Its default is a large part of a small server.
+  all.other_resident_bytes = 200 * mb;
+  hold(&all, "redo log buffer", 128 * mb);
+  EXPECT_TRUE(findings(all).empty());
+  hold(&all, "redo log buffer", 129 * mb);
+  EXPECT_FALSE(findings(all).empty());
 }
 
 TEST(Advisor, NoFlushThatWouldWaitForASession) {
