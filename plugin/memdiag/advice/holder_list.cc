@@ -72,6 +72,15 @@ constexpr const char *not_ddl =
     "LOCK_DURATION <> 'EXPLICIT' AND LOCK_TYPE IN ('SHARED_UPGRADABLE', "
     "'SHARED_NO_WRITE', 'SHARED_NO_READ_WRITE', 'EXCLUSIVE'))";
 
+/** The one whose table has an index built. Sessions that change rows of it take
+blocks of the log of changes, which stay until the index is built. */
+constexpr const char *is_ddl =
+    " AND THREAD_ID IN (SELECT OWNER_THREAD_ID FROM "
+    "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL AND "
+    "LOCK_DURATION <> 'EXPLICIT' AND LOCK_TYPE IN ('SHARED_UPGRADABLE', "
+    "'SHARED_NO_WRITE', "
+    "'SHARED_NO_READ_WRITE', 'EXCLUSIVE'))";
+
 /** One that has less than half of what the largest has is of another kind: its
 end frees little, and it does nothing unusual. The largest may be one that no
 statement may end. Replicas' threads, which send the binary log, are a holder of
@@ -182,7 +191,8 @@ std::string ending_statement(const Holder &holder) {
              not_watchers + largest_first;
     case End::queries:
       return sessions_that(kill_or_kill_query(), all, "'Query', 'Execute'") +
-             (is_of_ddl(holder) ? "" : not_ddl) + not_watchers + largest_first;
+             (is_of_ddl(holder) ? is_ddl : not_ddl) + not_watchers +
+             largest_first;
     case End::sessions_or_queries:
       return sessions_that(kill_or_kill_query(), all,
                            "'Sleep', 'Query', 'Fetch', 'Execute'",
