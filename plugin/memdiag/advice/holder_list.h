@@ -221,8 +221,9 @@ inline constexpr auto holders = std::to_array<Holder>({
      "hold",
      "changes of transactions, and caches that sessions keep after them",
      "commit large transactions in parts, or end the session that has one, "
-     "which rolls it back; binlog_cache_size is for each session, and new "
-     "sessions get a lower value"},
+     "which rolls it back; an idle session that has committed keeps its cache "
+     "until it ends: let the application's pool keep fewer; binlog_cache_size "
+     "is for each session, and new sessions get a lower value"},
     {"replication events",
      {"memory/sql/Log_event", "binlog_event_rows", "memory/sql/rpl"},
      {},
@@ -273,8 +274,10 @@ inline constexpr auto holders = std::to_array<Holder>({
      "hold",
      "tables with ENGINE=MEMORY stay until they are dropped",
      "move the largest to InnoDB, which keeps the rows; SHOW TABLE STATUS "
-     "WHERE Engine = 'MEMORY' lists those of a schema; temporary ones end with "
-     "their session"},
+     "WHERE Engine = 'MEMORY' lists those of a schema, but no temporary ones, "
+     "which end with their session: memory/memory/HP_PTRS in "
+     "performance_schema.memory_summary_by_thread_by_event_name shows who "
+     "inserted most"},
     {"user variables",
      {"memory/sql/user_var_entry"},
      {},
