@@ -183,6 +183,29 @@ class Held(unittest.TestCase):
             self.assertEqual(one.statements, [])
             self.assertNotIn("42", one.headline + one.remedy)
 
+    def test_no_session_is_ended_for_what_open_tables_may_keep(self):
+        """Performance Schema counts values of generated columns and triggers for the session that computed them."""
+        sessions = [
+            {"THREAD_ID": 1, "PROCESSLIST_ID": 42, "USER": "app", "COMMAND": "Sleep", "SECONDS": 5, "BYTES": 290 * MIB}
+        ]
+        for name in ("memory/sql/String::value", "memory/sql/JSON"):
+            rows, own = [instrument(name, 300 * MIB)], [{"EVENT_NAME": name, "BYTES": 280 * MIB}]
+            found = findings(View(stock(500 * MIB, memory=rows, threads=sessions, largest_session=own)))
+            self.assertEqual([one.holder for one in found], [holder_of(name).name])
+            self.assertEqual(found[0].statements, [])
+            self.assertNotIn("42", found[0].headline + found[0].evidence + found[0].remedy)
+            self.assertIn("no KILL frees those, and FLUSH LOCAL TABLES does", found[0].remedy)
+
+    def test_the_default_key_cache_is_not_made_smaller_for_others(self):
+        rows = [instrument("memory/mysys/KEY_CACHE", 300 * MIB)]
+
+        def of(size):
+            variables = [{"key_buffer_size": size}]
+            return named(stock(500 * MIB, memory=rows, variables=variables))["MyISAM key cache"].statements
+
+        self.assertEqual(of(270 * MIB), ["SET GLOBAL key_buffer_size = 141557760"])
+        self.assertEqual(of(8 * MIB), [])
+
     def test_a_thread_of_replication_is_never_killed(self):
         """KILL would stop a replica that applies a large transaction."""
         rows = [

@@ -55,7 +55,7 @@ def _finding(view: View, holder: Holder, held: int, whole: Whole) -> Finding:
             found.statements = [statement]
     if holder.name == "MEMORY tables":
         _name_tables(view, held, found)
-    if holder.of_sessions:
+    if holder.of_sessions and not holder.of_expressions:
         _name_session(view, holder, held, found)
     return found
 

@@ -32,6 +32,7 @@ class Holder:
     variable: str
     least: int  # the server makes a lower value of `variable` this one
     usual_bytes: int  # with default settings: no reason to act
+    of_expressions: bool  # open tables keep some, which count for the session that computed them
 
     @property
     def is_flushed(self) -> bool:
@@ -63,6 +64,10 @@ class Words:
 
 
 _RUNNING = "SHOW FULL PROCESSLIST shows the statements that run"
+_KEPT = (
+    "open tables may keep some in generated columns, constraints and triggers, and rows of ENGINE=CSV: no KILL frees those,"
+    " and FLUSH LOCAL TABLES does"
+)
 WORDS = {
     "prepared statements": Words(
         "statements that sessions prepared and did not close",
@@ -149,11 +154,13 @@ WORDS = {
     ),
     "strings": Words(
         "results of functions and of GROUP_CONCAT, and buffers that send the binary log",
-        "make group_concat_max_len or max_allowed_packet smaller",
+        f"make group_concat_max_len or max_allowed_packet smaller; {_KEPT}",
         _RUNNING,
     ),
     "running statements": Words("parsing, optimizing and executing", "look at the statements that run", _RUNNING),
-    "JSON and containers": Words("JSON documents and containers of statements", "look at those that run", _RUNNING),
+    "JSON and containers": Words(
+        "JSON documents and containers of statements", f"look at those that run; {_KEPT}", _RUNNING
+    ),
     "rows with large values": Words("BLOB, TEXT and JSON values of rows that statements read or write", "", _RUNNING),
     # Only our server knows these three.
     "uncounted memory": Words("blocks of malloc() that no instrument counts", ""),
@@ -176,7 +183,12 @@ WORDS = {
         " table, for 5 s at most, and statements on the table wait meanwhile",
         frees_at_once=True,
     ),
-    "MyISAM key cache": Words("index blocks of MyISAM tables", "make it smaller", frees_at_once=True),
+    "MyISAM key cache": Words(
+        "index blocks of MyISAM tables",
+        "make it smaller; key caches with names (CACHE INDEX) have what is more than key_buffer_size:"
+        " SET GLOBAL <name>.key_buffer_size = <less>",
+        frees_at_once=True,
+    ),
     "redo log buffer": Words(
         "changes on their way to the redo log",
         "make it smaller; while more than that waits to be written, the error log says that it failed, and the statement"
@@ -210,6 +222,7 @@ def _read() -> tuple[Holder, ...]:
             row["variable"] or "",
             row["least"],
             row["usual_bytes"],
+            row["of_expressions"],
         )
         for row in rows
     )
@@ -285,5 +298,8 @@ def statement_of(view: View, holder: Holder) -> str:
         return holder.statement
     value = view.variable(holder.variable)
     if not isinstance(value, int) or value // 2 < holder.least:
+        return ""
+    # The variable is the default cache's, which takes its size at once. Others have names.
+    if holder.name == "MyISAM key cache" and view.instruments.get("memory/mysys/KEY_CACHE", 0) > value + value // 8:
         return ""
     return holder.statement.replace("%", str(value // 2))

@@ -28,7 +28,7 @@ def _largest(view: View) -> list[Finding]:
         return []
     session = first["PROCESSLIST_ID"]
     held = first["BYTES"] - sum(row["BYTES"] or 0 for row in parts) + still_there(view, parts)
-    # The server keeps what the session brought into caches when it ends.
+    # The server keeps what the session brought into caches when it ends, and open tables may keep what it computed.
     held -= still_there(view, [row for row in parts if _of_the_server(row)])
     whole = whole_of(view, sum(bytes_by_holder(view).values()))
     if held < WORTH_BYTES or (whole.bytes and held * 10 < whole.bytes):
@@ -50,7 +50,7 @@ def _largest(view: View) -> list[Finding]:
 
 def _of_the_server(row: Row) -> bool:
     holder = holder_of(row["EVENT_NAME"])
-    return holder is not None and not holder.of_sessions
+    return holder is not None and (not holder.of_sessions or holder.of_expressions)
 
 
 def _holder_of(parts: list[Row]) -> str:

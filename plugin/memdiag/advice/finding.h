@@ -172,6 +172,15 @@ struct Situation {
   /** It counts locks of names, and has lost none. Statements that end sessions
   could not leave out those that keep some without it. */
   bool locks_are_counted;
+  /** Sessions of clients. */
+  Reading clients;
+  /** What programs of triggers have. */
+  uint64_t trigger_bytes;
+  /** What open tables keep of strings, at least: no session can have it. */
+  uint64_t kept_string_bytes;
+  /** Open tables that can keep large values of expressions (holder_list.h).
+  What a session took may be theirs. */
+  uint64_t value_tables;
   /** Sessions that keep tables open between statements, or for long. FLUSH
   would wait for them, and all statements on their tables for the FLUSH. */
   uint64_t table_keepers;

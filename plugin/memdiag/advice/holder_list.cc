@@ -296,7 +296,8 @@ std::string holders_json() {
         (holder.variable == nullptr ? "null" : json_text(holder.variable)) +
         ",\n    \"least\": " + std::to_string(holder.least) +
         ",\n    \"usual_bytes\": " + std::to_string(holder.usual_bytes) +
-        "\n  }";
+        ",\n    \"of_expressions\": " +
+        (holder.of_expressions ? "true" : "false") + "\n  }";
   }
   return result + "\n]\n";
 }

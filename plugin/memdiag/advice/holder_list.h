@@ -92,6 +92,10 @@ struct Holder {
   uint64_t least{1};
   /** It has so much with default settings: no reason to act. */
   uint64_t usual_bytes{0};
+  /** Values of expressions. Open tables keep those of their own: generated
+  columns, defaults, constraints, triggers. Performance Schema counts them for
+  the session that computed them, and KILL of it frees none. */
+  bool of_expressions{false};
 
   /** The memory ends with sessions, or with what they run. */
   constexpr bool of_sessions() const {
@@ -334,10 +338,15 @@ inline constexpr auto holders = std::to_array<Holder>({
      {"memory/sql/String::value"},
      {},
      10,
-     End::sessions_or_queries,
+     End::queries,
      "hold",
      "results of functions and of GROUP_CONCAT, parameters, large columns",
-     "lower group_concat_max_len or max_allowed_packet"},
+     "lower group_concat_max_len or max_allowed_packet",
+     nullptr,
+     nullptr,
+     1,
+     0,
+     true},
     {"running statements",
      {"memory/sql/THD::main_mem_root", "memory/sql/test_quick_select"},
      {Pool::statement},
@@ -350,10 +359,15 @@ inline constexpr auto holders = std::to_array<Holder>({
      {"memory/sql/JSON"},
      {Pool::connection},
      10,
-     End::sessions_or_queries,
+     End::queries,
      "hold",
      "JSON documents and containers of statements and of their variables",
-     "see the statements that run: SHOW FULL PROCESSLIST"},
+     "see the statements that run: SHOW FULL PROCESSLIST",
+     nullptr,
+     nullptr,
+     1,
+     0,
+     true},
     {"rows with large values",
      {"mem_heap/row"},
      {},
@@ -363,8 +377,9 @@ inline constexpr auto holders = std::to_array<Holder>({
      "BLOB, TEXT and JSON values of rows that statements read or write",
      // Performance Schema counts all heaps of InnoDB as one, so no statement
      // can list the sessions that have them. One that has most is named.
-     "see the statements that run: SHOW FULL PROCESSLIST; read fewer such "
-     "columns, or parts of their values"},
+     "SHOW FULL PROCESSLIST shows statements that run, and HANDLER keeps those "
+     "that it read until it is closed; read fewer such columns, or parts of "
+     "their values"},
     {"uncounted memory",
      // Told from what instruments count (holdings.cc). Without a key are
      // warnings: their session is not known.

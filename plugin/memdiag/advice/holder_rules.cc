@@ -34,9 +34,23 @@ class Holder_rules : Rules {
     const Holder &holder = *holding.holder;
     if (holding.bytes <= holder.usual_bytes) return;
     const auto statement = statement_that_helps(holder);
-    std::string remedy = holder.remedy;
+    // Limits of sessions' values do not bound those of tables.
+    std::string remedy =
+        is_kept_by_tables(holder) ? std::string() : holder.remedy;
     if (closes_tables(holder)) remedy += cost_of_flush(statement.has_value());
-    remedy += words_of_ending_or_why_not(holder, statement);
+    if (may_be_of_tables(holder))
+      remedy += words_of_kept_values(holder, statement.has_value());
+    else if (may_be_of_triggers(holder))
+      remedy +=
+          "; no statement finds the sessions: programs of triggers, which open "
+          "tables have, count for those that opened them";
+    else
+      remedy += words_of_ending_or_why_not(holder, statement);
+    if (is_of_named_key_caches(holder))
+      remedy +=
+          "; key_buffer_size is the default cache's, and key caches with names "
+          "(CACHE INDEX) have the rest: SET GLOBAL <name>.key_buffer_size = "
+          "<less>";
     if (writes_tables(holder) && m_now.is_read_only)
       remedy += "; no statement can while super_read_only is ON";
     Finding *const found = judge_share(
@@ -53,16 +67,88 @@ class Holder_rules : Rules {
       found->evidence +=
           "; without Performance Schema also JSON documents and other blocks "
           "of the server";
-    if (!holding.owner) return;
+    if (!holding.owner || may_be_of_tables(holder)) return;
+    // What an idle session computed is not what it has.
+    if (holder.of_expressions && is_idle(*holding.owner)) return;
     name_owner(*holding.owner, found);
-    // The session frees the rows when its statement ends.
-    if (&holder == find_holder("rows with large values") &&
-        !found->owner->reads_this) {
-      if (m_now.locks_are_counted)
-        found->statement = end_query(holding.owner->processlist_id);
-      else
-        found->remedy += locks_are_not_counted;
-    }
+    if (&holder == find_holder("rows with large values"))
+      free_rows(*holding.owner, found);
+  }
+
+  /** The session frees the rows when its statement ends, and HANDLER keeps them
+  until it is closed. */
+  void free_rows(const Session &owner, Finding *found) const {
+    if (found->owner->reads_this) return;
+    if (is_idle(owner))
+      found->remedy +=
+          "; that session is idle: HANDLER ... CLOSE, or its end, frees them";
+    else if (m_now.locks_are_counted)
+      found->statement = end_query(owner.processlist_id);
+    else
+      found->remedy += locks_are_not_counted;
+  }
+
+  bool is_idle(const Session &session) const {
+    const auto &largest = m_now.largest_session;
+    return session.is_idle ||
+           (largest && largest->processlist_id == session.processlist_id &&
+            largest->is_idle);
+  }
+
+  /** What sessions computed may not be theirs to free. */
+  bool may_be_of_tables(const Holder &holder) const {
+    return is_kept_by_tables(holder) ||
+           (holder.of_expressions && m_now.value_tables != 0);
+  }
+
+  bool is_kept_by_tables(const Holder &holder) const {
+    return &holder == find_holder("strings") && m_now.kept_string_bytes != 0 &&
+           m_now.kept_string_bytes >= allocated_of(holder) / 2;
+  }
+
+  /** The default cache takes its size at once. */
+  bool is_of_named_key_caches(const Holder &holder) const {
+    if (&holder != find_holder("MyISAM key cache")) return false;
+    const Reading size = value_of("key_buffer_size");
+    return size && allocated_of(holder) > *size + *size / 8;
+  }
+
+  Reading value_of(std::string_view variable) const {
+    const auto found = m_now.variables.find(variable);
+    return found == m_now.variables.end() ? Reading{} : found->second;
+  }
+
+  uint64_t allocated_of(const Holder &holder) const {
+    for (const Holding &holding : m_now.holdings)
+      if (holding.holder == &holder) return holding.allocated_bytes;
+    return 0;
+  }
+
+  std::string words_of_kept_values(const Holder &holder,
+                                   bool is_offered) const {
+    if (is_kept_by_tables(holder))
+      return "sessions that are idle or gone computed most of it, and open "
+             "tables keep it: values of generated columns, defaults, "
+             "constraints and triggers, and rows of ENGINE=CSV, as the logs of "
+             "log_output=TABLE are" +
+             cost_of_flush(is_offered);
+    return text(
+               "; open tables may keep it, and KILL would not free it: %" PRIu64
+               " of them have large values in generated columns, defaults, "
+               "constraints or triggers, or are of ENGINE=CSV; FLUSH LOCAL "
+               "TABLES frees what they keep; ",
+               m_now.value_tables) +
+           words_of_flush();
+  }
+
+  /** Performance Schema counts a trigger's program for the session that opened
+  its table. With no more of them than an average session has of programs, those
+  that have most are still named. */
+  bool may_be_of_triggers(const Holder &holder) const {
+    return &holder == find_holder("stored programs") &&
+           m_now.trigger_bytes >
+               allocated_of(holder) /
+                   std::max<uint64_t>(m_now.clients.value_or(1), 1);
   }
 
   std::string cost_of_flush(bool is_offered) const {
@@ -217,6 +303,12 @@ class Holder_rules : Rules {
   }
 
   std::optional<std::string> statement_that_helps(const Holder &holder) const {
+    if (is_kept_by_tables(holder))
+      return m_now.table_keepers == 0 ? std::optional<std::string>(flush_tables)
+                                      : std::nullopt;
+    if (may_be_of_tables(holder) || may_be_of_triggers(holder) ||
+        is_of_named_key_caches(holder))
+      return std::nullopt;
     if (closes_tables(holder) && m_now.table_keepers != 0) return std::nullopt;
     if (writes_tables(holder) && m_now.is_read_only) return std::nullopt;
     if (holder.end != End::statement)
@@ -224,10 +316,7 @@ class Holder_rules : Rules {
                  ? std::optional{ending_statement(holder)}
                  : std::nullopt;
     Reading value;
-    if (holder.variable != nullptr)
-      if (const auto found = m_now.variables.find(holder.variable);
-          found != m_now.variables.end())
-        value = found->second;
+    if (holder.variable != nullptr) value = value_of(holder.variable);
     // A third of those that are there may stay.
     if (is_of_definitions(holder)) {
       if (!value || !m_now.table_definitions) return std::nullopt;
@@ -282,8 +371,9 @@ class Holder_rules : Rules {
   }
 
   static bool ends_sessions(const std::string &holder) {
-    const End end = find_holder(holder)->end;
-    return end == End::sessions || end == End::sessions_or_queries;
+    const Holder &of = *find_holder(holder);
+    return of.end == End::sessions || of.end == End::sessions_or_queries ||
+           of.of_expressions;
   }
 
   /** Not beside a finding about what sessions hold: it would count the same

@@ -262,7 +262,9 @@ class Holdings {
     // Performance Schema counts what is allocated.
     if (session->bytes - std::min(session->bytes, others) < allocated / 2)
       return std::nullopt;
-    return Session{session->processlist_id, std::min(session->bytes, bytes)};
+    return Session{.processlist_id = session->processlist_id,
+                   .bytes = std::min(session->bytes, bytes),
+                   .is_idle = session->is_idle};
   }
 
   /** The largest session is the cause if it has most of it. */

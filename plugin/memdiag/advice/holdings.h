@@ -38,6 +38,8 @@ struct Session {
   bool in_transaction{false};
   /** It is the one that asks. */
   bool reads_this{false};
+  /** It waits for a statement. */
+  bool is_idle{false};
 };
 
 struct Holding {

@@ -95,12 +95,20 @@ class Pool_rules : Rules {
         // A session that has most of what is left keeps most of the pages.
         const auto &session = m_now.largest_session;
         if (which == Pool::session && session &&
-            session->bytes >=
+            session->bytes - std::min(session->bytes, of_expressions()) >=
                 pool.resident_live_bytes.value_or(*pool.live_bytes) / 2 &&
             !is_reader(*session))
           offer_to_end(end_session(session->processlist_id), &fragmented);
       }
     }
+  }
+
+  /** What the largest session has of values that open tables may keep. */
+  uint64_t of_expressions() const {
+    uint64_t bytes = 0;
+    for (const Held_part &part : m_now.held_by_largest)
+      if (part.holder->of_expressions) bytes += part.bytes;
+    return bytes;
   }
 
   /** Live bytes of samples are taken to be resident by the same part as those

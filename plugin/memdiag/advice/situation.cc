@@ -190,6 +190,10 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.tmpdir_in_memory = server.tmpdir_in_memory;
   situation.ceiling = server.ceiling;
   situation.row_locks = server.row_locks;
+  situation.kept_string_bytes = server.kept_string_bytes;
+  situation.value_tables = server.value_tables;
+  situation.clients = server.sessions;
+  situation.trigger_bytes = server.trigger_bytes;
   situation.table_keepers = server.table_keepers;
   situation.is_read_only = server.is_read_only;
   if (server.tables.definitions != 0)

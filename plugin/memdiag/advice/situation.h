@@ -48,6 +48,9 @@ struct Server_facts {
   /** What threads that send the binary log have of
   memory/sql/String::value. */
   uint64_t dump_thread_bytes{0};
+  /** As in Situation. */
+  uint64_t kept_string_bytes{0};
+  uint64_t value_tables{0};
   /** Sessions that FLUSH would wait for. */
   uint64_t table_keepers{0};
   /** As in Situation. */

@@ -84,7 +84,7 @@ class Find_largest_client : public Do_THD_Impl {
     Client client{thd->thread_id(), *counted, {}};
     if (m_all != nullptr && *counted >= worth_bounding_bytes) {
       client.held = perfschema::held_at_most(thd->get_psi(), *m_all);
-      note_heaps(client);
+      note_heaps(client, thd->get_command() == COM_SLEEP);
       std::erase_if(client.held, [](const instruments::Held &each) {
         return !advisor::ends_with_session(each.name,
                                            routes::declared_pool(each.name));
@@ -96,6 +96,7 @@ class Find_largest_client : public Do_THD_Impl {
     if (client.bytes <= (found ? found->bytes : 0)) return;
     // A word that its session may change meanwhile.
     client.in_transaction = thd->in_active_multi_stmt_transaction();
+    client.is_idle = thd->get_command() == COM_SLEEP;
     found = std::move(client);
   }
 
@@ -104,33 +105,38 @@ class Find_largest_client : public Do_THD_Impl {
     if (found) {
       found->heaps_processlist_id = m_heaps_processlist_id;
       found->heaps_bytes = m_heaps_bytes;
+      found->heaps_are_idle = m_heaps_are_idle;
     }
     return std::move(found);
   }
 
  private:
-  void note_heaps(const Client &client) {
+  void note_heaps(const Client &client, bool is_idle) {
     for (const instruments::Held &each : client.held) {
       if (each.name != advisor::innodb_heaps || each.bytes <= m_heaps_bytes)
         continue;
       m_heaps_processlist_id = client.processlist_id;
       m_heaps_bytes = each.bytes;
+      m_heaps_are_idle = is_idle;
     }
   }
 
   std::optional<Client> found;
   uint64_t m_heaps_processlist_id{0};
   uint64_t m_heaps_bytes{0};
+  bool m_heaps_are_idle{false};
   const std::vector<instruments::Counted> *const m_all;
 };
 
 class Add_up : public Do_THD_Impl {
  public:
-  explicit Add_up(const Ask_counted &counted) : m_counted(counted) {}
+  Add_up(const Ask_counted &counted, bool asks_strings)
+      : m_counted(counted), m_asks_strings(asks_strings) {}
 
   void operator()(THD *thd) override {
     // Events and replication keep tables open, too.
     if (keeps_tables(thd)) ++found.table_keepers;
+    if (m_asks_strings) found.string_bytes += held_strings(thd);
     const auto bytes = perfschema::memory_bytes(thd->get_psi());
     if (sends_binlog(thd)) {
       if (bytes && *bytes >= worth_asking_bytes) add_strings(thd);
@@ -172,7 +178,22 @@ class Add_up : public Do_THD_Impl {
         found.dump_thread_bytes += each.bytes;
   }
 
+  uint64_t held_strings(THD *thd) const {
+    bool may_hold = thd->get_command() != COM_SLEEP;
+    uint64_t bytes = 0;
+    for (const instruments::Held &each :
+         perfschema::held_at_most(thd->get_psi(), m_counted())) {
+      if (each.name == "memory/sql/String::value") bytes = each.bytes;
+      if (each.bytes != 0 &&
+          (each.name == "memory/sql/Prepared_statement::main_mem_root" ||
+           each.name == "memory/sql/THD::sp_cache"))
+        may_hold = true;
+    }
+    return may_hold ? bytes : 0;
+  }
+
   const Ask_counted &m_counted;
+  const bool m_asks_strings;
   const uint64_t m_now_us = my_micro_time();
   const int64_t m_now_s =
       static_cast<int64_t>(clock_us(CLOCK_REALTIME) / 1000000);
@@ -206,8 +227,8 @@ std::optional<Client> largest_client(const Ask_counted &counted) {
   return find_largest_client(&counted());
 }
 
-Totals totals(const Ask_counted &counted) {
-  Add_up add(counted);
+Totals totals(const Ask_counted &counted, bool asks_strings) {
+  Add_up add(counted, asks_strings);
   do_for_all(&add);
   return add.found;
 }

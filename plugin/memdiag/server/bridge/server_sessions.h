@@ -50,6 +50,9 @@ struct Client {
   uint64_t heaps_bytes{0};
   /** A transaction of several statements is open. */
   bool in_transaction{false};
+  /** It waits for a statement; the same of the one with most heaps. */
+  bool is_idle{false};
+  bool heaps_are_idle{false};
 };
 
 /** The session of a client that can still hold most
@@ -73,6 +76,10 @@ struct Totals {
   /** What sessions of replicas, which send the binary log, can hold of
   memory/sql/String::value. */
   uint64_t dump_thread_bytes;
+  /** The most that sessions can hold of memory/sql/String::value. One that
+  waits for a statement, and has none prepared and no stored program, holds
+  none. */
+  uint64_t string_bytes;
   /** Sessions, also of events and of replication, that have tables open between
   statements (HANDLER, LOCK TABLES), or that run a statement on tables for ten
   seconds already. */
@@ -80,8 +87,9 @@ struct Totals {
 };
 
 /** @param counted  called only if a replica's session may hold 1 MiB
+@param asks_strings  string_bytes is wanted, and counted() has been called
 @throws std::bad_alloc */
-Totals totals(const Ask_counted &counted);
+Totals totals(const Ask_counted &counted, bool asks_strings);
 
 }  // namespace memdiag::sessions
 

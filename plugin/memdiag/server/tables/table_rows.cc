@@ -22,6 +22,7 @@
 #include "plugin/memdiag/profile_file/record_rows.h"
 #include "plugin/memdiag/server/bridge/budget_facts.h"
 #include "plugin/memdiag/server/bridge/buffer_pool_pages.h"
+#include "plugin/memdiag/server/bridge/open_tables.h"
 #include "plugin/memdiag/server/bridge/perfschema.h"
 #include "plugin/memdiag/server/bridge/server_sessions.h"
 #include "plugin/memdiag/server/bridge/start_settings.h"
@@ -80,6 +81,13 @@ std::optional<advisor::Ceiling_situation> ceiling_situation() {
       .quiet_seconds = quiet_seconds};
 }
 
+uint64_t counted_of(std::string_view instrument,
+                    std::span<const instruments::Counted> counted) {
+  for (const instruments::Counted &each : counted)
+    if (each.name == instrument) return each.bytes;
+  return 0;
+}
+
 advisor::Situation situation_of(Statement *statement) {
   advisor::Server_facts server{};
   server.reader_processlist_id = current_thd->thread_id();
@@ -89,13 +97,25 @@ advisor::Situation situation_of(Statement *statement) {
   server.up_seconds = (clock_us(CLOCK_MONOTONIC) - loaded_us) / 1'000'000;
   if (const auto &session = statement->largest_client()) {
     server.largest_session = {session->processlist_id, session->bytes,
-                              session->in_transaction};
+                              session->in_transaction, false, session->is_idle};
     server.held_by_largest = session->held;
     if (session->heaps_bytes != 0)
-      server.most_heaps = {session->heaps_processlist_id, session->heaps_bytes};
+      server.most_heaps = {session->heaps_processlist_id, session->heaps_bytes,
+                           false, false, session->heaps_are_idle};
   }
+  if (perfschema::is_on()) server.counted = statement->counted();
+  const uint64_t strings =
+      counted_of("memory/sql/String::value", server.counted);
+  const bool asks_strings = strings >= advisor::worth_bytes;
   const sessions::Totals sessions = sessions::totals(
-      [statement]() -> const auto & { return statement->counted(); });
+      [statement]() -> const auto & { return statement->counted(); },
+      asks_strings);
+  if (asks_strings)
+    server.kept_string_bytes =
+        strings - std::min(strings, sessions.string_bytes);
+  if (asks_strings ||
+      counted_of("memory/sql/JSON", server.counted) >= advisor::worth_bytes)
+    server.value_tables = open_tables::with_large_values();
   server.sessions = sessions.clients;
   server.counted_sessions = sessions.counted_clients;
   server.locks_are_counted = perfschema::counts_locks_of_names();
@@ -106,7 +126,6 @@ advisor::Situation situation_of(Statement *statement) {
   server.is_read_only = opt_super_readonly;
   server.trigger_bytes = trigger_bytes();
   server.tables = budget::tables(statement->innodb_components());
-  if (perfschema::is_on()) server.counted = statement->counted();
   server.buffer_pool_asked_bytes = start_settings::buffer_pool_asked_bytes();
   server.buffer_pool_unit_bytes = innodb::buffer_pool_unit_bytes();
   server.tmpdir_in_memory = start_settings::tmpdir_in_memory();

@@ -68,7 +68,7 @@ Situation healthy() {
   for (const auto &holder : memdiag::advisor::holders)
     all.holdings.push_back({&holder, 20 * mb, 20 * mb, Pool::session});
   all.variables = {{"stored_program_cache", 256},
-                   {"key_buffer_size", 8 * mb},
+                   {"key_buffer_size", 600 * mb},
                    {"innodb_log_buffer_size", 64 * mb},
                    {"table_definition_cache", 10000}};
   all.table_definitions = 8000;
@@ -1559,6 +1559,84 @@ TEST(Advisor, ALargeRedoLogBufferIsMadeSmaller) {
   EXPECT_FALSE(findings(all).empty());
 }
 
+/** Performance Schema counts them for the session that computed them. */
+TEST(Advisor, NoSessionIsEndedForValuesThatOpenTablesKeep) {
+  Situation all = healthy();
+  hold(&all, "strings", 600 * mb);
+  holding_of(&all, "strings").owner = memdiag::advisor::Session{42, 500 * mb};
+  const auto found = [&all] { return findings(all).at(0); };
+  const auto says = [&found](const char *words) {
+    return found().remedy.find(words) != std::string::npos;
+  };
+  // None that is idle: it has what open tables keep, or what it prepared.
+  EXPECT_NE(std::string::npos,
+            found().statement->find("PROCESSLIST_COMMAND IN ('Query', "
+                                    "'Execute')"));
+  EXPECT_TRUE(found().owner);
+  all.kept_string_bytes = 299 * mb;
+  EXPECT_TRUE(found().statement->starts_with("SELECT CONCAT("));
+  // Those who are idle or gone computed most of it.
+  all.kept_string_bytes = 300 * mb;
+  EXPECT_EQ("FLUSH LOCAL TABLES", found().statement);
+  EXPECT_FALSE(found().owner);
+  EXPECT_TRUE(found().remedy.starts_with("sessions that are idle or gone "))
+      << found().remedy;
+  EXPECT_TRUE(says("statements on tables in use wait"));
+  EXPECT_FALSE(says("KILL"));
+  all.table_keepers = 2;
+  EXPECT_FALSE(found().statement);
+  EXPECT_TRUE(says("10 s): 2; FLUSH LOCAL TABLES before"));
+  EXPECT_GE(1024u, found().remedy.size());
+  // Not known.
+  all.kept_string_bytes = 100 * mb;
+  all.value_tables = 3;
+  EXPECT_FALSE(found().statement);
+  EXPECT_FALSE(found().owner);
+  EXPECT_TRUE(says("3 of them have large values in generated columns"));
+  EXPECT_GE(1024u, found().remedy.size());
+  // The same of documents, but no figure tells that tables keep them.
+  hold(&all, "strings", 0);
+  hold(&all, "JSON and containers", 600 * mb);
+  all.kept_string_bytes = 600 * mb;
+  EXPECT_FALSE(found().statement);
+  all.value_tables = 0;
+  EXPECT_TRUE(found().statement->starts_with("SELECT CONCAT("));
+  // Sessions that are idle have the same bytes, and are not ended either.
+  all.idle_sessions = memdiag::advisor::Idle_sessions{600, 900 * mb, 900 * mb};
+  EXPECT_EQ(1u, findings(all).size());
+  // An idle one that computed them has none of them.
+  holding_of(&all, "JSON and containers").owner =
+      memdiag::advisor::Session{42, 500 * mb};
+  EXPECT_TRUE(found().owner);
+  all.largest_session->is_idle = true;
+  EXPECT_FALSE(found().owner);
+}
+
+TEST(Advisor, NoSessionIsEndedForProgramsThatMayBeTriggers) {
+  Situation all = healthy();
+  hold(&all, "stored programs", 600 * mb);
+  all.clients = 20;
+  all.trigger_bytes = 30 * mb;
+  EXPECT_TRUE(findings(all).at(0).statement);
+  all.trigger_bytes = 31 * mb;
+  const Finding found = findings(all).at(0);
+  EXPECT_FALSE(found.statement);
+  EXPECT_NE(std::string::npos, found.remedy.find("programs of triggers"));
+  EXPECT_EQ(std::string::npos, found.remedy.find("STATEMENT"));
+}
+
+TEST(Advisor, TheDefaultKeyCacheIsNotMadeSmallerForOthers) {
+  Situation all = healthy();
+  hold(&all, "MyISAM key cache", 300 * mb);
+  all.variables["key_buffer_size"] = 270 * mb;
+  EXPECT_EQ("SET GLOBAL key_buffer_size = 141557760",
+            findings(all).at(0).statement);
+  all.variables["key_buffer_size"] = 8 * mb;
+  const Finding found = findings(all).at(0);
+  EXPECT_FALSE(found.statement);
+  EXPECT_NE(std::string::npos, found.remedy.find("key caches with names"));
+}
+
 TEST(Advisor, NoFlushThatWouldWaitForASession) {
   Situation all = healthy();
   hold(&all, "open tables", 600 * mb);
@@ -1689,7 +1767,7 @@ TEST(Advisor, AStatementFreesWhatTheHolderHas) {
   };
   EXPECT_EQ("FLUSH LOCAL TABLES", statement("open tables"));
   EXPECT_EQ("FLUSH LOCAL TABLES", statement("triggers"));
-  EXPECT_EQ("SET GLOBAL key_buffer_size = 4194304",
+  EXPECT_EQ("SET GLOBAL key_buffer_size = 314572800",
             statement("MyISAM key cache"));
   // To list tables frees none.
   EXPECT_FALSE(statement("MEMORY tables"));
@@ -2035,6 +2113,10 @@ TEST(Advisor, FragmentationEndsTheSessionThatKeepsMostOfThePages) {
   EXPECT_EQ(400 * mb, fragmented().bytes);
   EXPECT_FALSE(fragmented().statement);
   all.largest_session->bytes = 100 * mb;
+  // Some of it may be open tables'.
+  all.held_by_largest = {{memdiag::advisor::find_holder("strings"), 1 * mb}};
+  EXPECT_FALSE(fragmented().statement);
+  all.held_by_largest.clear();
   const std::string statement = fragmented().statement.value_or("");
   for (const char *condition :
        {"PROCESSLIST_ID = 42 ", "PROCESSLIST_COMMAND = 'Sleep'",
@@ -2312,6 +2394,11 @@ TEST(Advisor, AStatementWithLargeValuesIsEnded) {
           "'EXCLUSIVE')) AND PROCESSLIST_USER NOT LIKE '%exporter%'"))
       << *found.statement;
   EXPECT_EQ(42u, found.owner->processlist_id);
+  // HANDLER keeps them, and no statement runs.
+  holding_of(&all, "rows with large values").owner->is_idle = true;
+  EXPECT_FALSE(findings(all).at(0).statement);
+  EXPECT_NE(std::string::npos,
+            findings(all).at(0).remedy.find("HANDLER ... CLOSE"));
 }
 
 TEST(Holders, LargeValuesAreNoLocks) {
