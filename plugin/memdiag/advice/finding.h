@@ -181,6 +181,8 @@ struct Situation {
   /** Open tables that can keep large values of expressions (holder_list.h).
   What a session took may be theirs. */
   uint64_t value_tables;
+  /** Warnings of sessions that wait for a statement. */
+  uint64_t idle_warnings;
   /** Sessions that keep tables open between statements, or for long. FLUSH
   would wait for them, and all statements on their tables for the FLUSH. */
   uint64_t table_keepers;

@@ -262,6 +262,15 @@ std::string end_idle_sessions() {
          " ORDER BY PROCESSLIST_TIME DESC";
 }
 
+std::string end_sessions_with_warnings() {
+  // 128 of them have 64 KiB.
+  return end_sleeping(
+      "THREAD_ID IN (SELECT THREAD_ID FROM (SELECT THREAD_ID, WARNINGS, "
+      "MAX(WARNINGS) OVER () AS MOST FROM "
+      "performance_schema.events_statements_current) AS owners WHERE WARNINGS "
+      ">= 128 AND 2 * WARNINGS >= MOST)");
+}
+
 std::string end_session(uint64_t processlist_id) {
   return end_sleeping("PROCESSLIST_ID = " + std::to_string(processlist_id));
 }

@@ -577,7 +577,12 @@ well.
 @throws std::bad_alloc */
 std::string end_idle_sessions();
 
-/** The same for one session, however long it has been idle. */
+/** Ends idle sessions whose last statement left many warnings: a session keeps
+them until its next statement. @throws std::bad_alloc */
+std::string end_sessions_with_warnings();
+
+/** The same as end_idle_sessions() for one session, however long it has been
+idle. */
 std::string end_session(uint64_t processlist_id);
 
 /** Ends the statement that a session runs; the session, where its client does

@@ -67,6 +67,7 @@ class Holder_rules : Rules {
       found->evidence +=
           "; without Performance Schema also JSON documents and other blocks "
           "of the server";
+    if (&holder == find_holder("uncounted memory")) judge_warnings(found);
     if (!holding.owner || may_be_of_tables(holder)) return;
     // What an idle session computed is not what it has.
     if (holder.of_expressions && is_idle(*holding.owner)) return;
@@ -93,6 +94,22 @@ class Holder_rules : Rules {
     return session.is_idle ||
            (largest && largest->processlist_id == session.processlist_id &&
             largest->is_idle);
+  }
+
+  /** No instrument counts warnings. */
+  void judge_warnings(Finding *found) const {
+    const uint64_t bytes = m_now.idle_warnings * least_of_a_warning;
+    if (bytes < *found->bytes / 2) return;
+    found->evidence +=
+        text("; idle sessions have %" PRIu64 " warnings, which take ",
+             m_now.idle_warnings) +
+        size(std::min(bytes, *found->bytes)) + " at least";
+    found->remedy =
+        "lower max_error_count, or let the application run a statement after "
+        "one with many warnings; WARNINGS in "
+        "performance_schema.events_statements_current shows which sessions "
+        "have them";
+    offer_to_end(end_sessions_with_warnings(), found);
   }
 
   /** What sessions computed may not be theirs to free. */

@@ -26,6 +26,8 @@ inline constexpr double day = 86400;
 inline constexpr uint64_t hour_seconds = 3600;
 /** A user should know of a share this large without asking. */
 inline constexpr double warning_percent = 25;
+/** A warning has its text, and sixteen strings and numbers beside it. */
+inline constexpr uint64_t least_of_a_warning = 400;
 inline constexpr const char *growth_of_a_cache = "growth_of_a_cache";
 
 /** Without a statement that ends sessions. */

@@ -209,6 +209,18 @@ std::optional<sessions::Digest> current_digest(PSI_thread *thread) {
   return digest;
 }
 
+uint64_t warnings(PSI_thread *thread) {
+  PFS_thread *const pfs = known(thread);
+  if (pfs == nullptr || !flag_events_statements_current) return 0;
+  pfs_optimistic_state state;
+  pfs->m_stmt_lock.begin_optimistic_lock(&state);
+  // An idle session has the row of its last statement.
+  if (pfs->m_statement_stack == nullptr || pfs->m_events_statements_count != 0)
+    return 0;
+  const uint64_t count = pfs->m_statement_stack[0].m_warning_count;
+  return pfs->m_stmt_lock.end_optimistic_lock(&state) ? count : 0;
+}
+
 std::optional<uint64_t> memory_bytes(PSI_thread *thread) {
   const PFS_thread *const pfs = known(thread);
   if (pfs == nullptr) return std::nullopt;

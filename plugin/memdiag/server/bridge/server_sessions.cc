@@ -147,6 +147,7 @@ class Add_up : public Do_THD_Impl {
     if (perfschema::counts_memory_of(thd->get_psi())) ++found.counted_clients;
     if (thd->get_command() != COM_SLEEP) return;
     ++found.idle_clients;
+    found.idle_warnings += perfschema::warnings(thd->get_psi());
     found.idle_bytes += bytes.value_or(0);
     if (m_now_s >= thd->query_start_in_secs() + long_s)
       found.long_idle_bytes += bytes.value_or(0);

@@ -80,6 +80,8 @@ struct Totals {
   waits for a statement, and has none prepared and no stored program, holds
   none. */
   uint64_t string_bytes;
+  /** Warnings of those that wait for a statement. */
+  uint64_t idle_warnings;
   /** Sessions, also of events and of replication, that have tables open between
   statements (HANDLER, LOCK TABLES), or that run a statement on tables for ten
   seconds already. */

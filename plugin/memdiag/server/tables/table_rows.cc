@@ -116,6 +116,7 @@ advisor::Situation situation_of(Statement *statement) {
   if (asks_strings ||
       counted_of("memory/sql/JSON", server.counted) >= advisor::worth_bytes)
     server.value_tables = open_tables::with_large_values();
+  server.idle_warnings = sessions.idle_warnings;
   server.sessions = sessions.clients;
   server.counted_sessions = sessions.counted_clients;
   server.locks_are_counted = perfschema::counts_locks_of_names();

@@ -1637,6 +1637,34 @@ TEST(Advisor, TheDefaultKeyCacheIsNotMadeSmallerForOthers) {
   EXPECT_NE(std::string::npos, found.remedy.find("key caches with names"));
 }
 
+TEST(Advisor, WarningsEndWithTheirSession) {
+  Situation all = healthy();
+  hold(&all, "uncounted memory", 600 * mb);
+  all.idle_warnings = 600 * mb / 800 - 1;
+  EXPECT_FALSE(findings(all).at(0).statement);
+  EXPECT_NE(std::string::npos,
+            findings(all).at(0).remedy.find("no table tells whose they are"));
+  all.idle_warnings = 600 * mb / 800;
+  const Finding found = findings(all).at(0);
+  EXPECT_EQ(memdiag::advisor::end_sessions_with_warnings(), found.statement);
+  for (const char *condition :
+       {"SELECT CONCAT('KILL ', ", "events_statements_current",
+        "2 * WARNINGS >= MOST", "PROCESSLIST_COMMAND = 'Sleep'",
+        "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "metadata_locks",
+        "'%otelcol%'"})
+    EXPECT_NE(std::string::npos, found.statement->find(condition)) << condition;
+  EXPECT_NE(std::string::npos,
+            found.evidence.find("idle sessions have 786432 warnings, which "
+                                "take 300 MiB at least"))
+      << found.evidence;
+  EXPECT_EQ(std::string::npos, found.remedy.find("no table tells"));
+  EXPECT_NE(std::string::npos,
+            found.remedy.find("temporary tables with their rows"));
+  EXPECT_GE(1024u, found.evidence.size());
+  all.locks_are_counted = false;
+  EXPECT_FALSE(findings(all).at(0).statement);
+}
+
 TEST(Advisor, NoFlushThatWouldWaitForASession) {
   Situation all = healthy();
   hold(&all, "open tables", 600 * mb);
