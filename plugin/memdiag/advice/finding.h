@@ -178,9 +178,11 @@ struct Situation {
   uint64_t trigger_bytes;
   /** What open tables keep of strings, at least: no session can have it. */
   uint64_t kept_string_bytes;
-  /** Open tables that can keep large values of expressions (holder_list.h).
-  What a session took may be theirs. */
+  /** Open tables that can keep large values of expressions (holder_list.h), and
+  those of ENGINE=CSV, which keep a row as a string. What a session took may be
+  theirs. */
   uint64_t value_tables;
+  uint64_t csv_tables;
   /** Warnings of sessions that wait for a statement. */
   uint64_t idle_warnings;
   /** Sessions that keep tables open between statements, or for long. FLUSH

@@ -114,8 +114,13 @@ class Holder_rules : Rules {
 
   /** What sessions computed may not be theirs to free. */
   bool may_be_of_tables(const Holder &holder) const {
-    return is_kept_by_tables(holder) ||
-           (holder.of_expressions && m_now.value_tables != 0);
+    return is_kept_by_tables(holder) || tables_that_keep(holder) != 0;
+  }
+
+  uint64_t tables_that_keep(const Holder &holder) const {
+    if (!holder.of_expressions) return 0;
+    return m_now.value_tables +
+           (&holder == find_holder("strings") ? m_now.csv_tables : 0);
   }
 
   bool is_kept_by_tables(const Holder &holder) const {
@@ -154,7 +159,7 @@ class Holder_rules : Rules {
                " of them have large values in generated columns, defaults, "
                "constraints or triggers, or are of ENGINE=CSV; FLUSH LOCAL "
                "TABLES frees what they keep; ",
-               m_now.value_tables) +
+               tables_that_keep(holder)) +
            words_of_flush();
   }
 

@@ -51,6 +51,7 @@ struct Server_facts {
   /** As in Situation. */
   uint64_t kept_string_bytes{0};
   uint64_t value_tables{0};
+  uint64_t csv_tables{0};
   uint64_t idle_warnings{0};
   /** Sessions that FLUSH would wait for. */
   uint64_t table_keepers{0};

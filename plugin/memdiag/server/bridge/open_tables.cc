@@ -9,9 +9,8 @@ namespace memdiag::open_tables {
 namespace {
 
 bool keeps_large_values(const TABLE_SHARE &table) {
-  if (table.table_category == TABLE_CATEGORY_DICTIONARY) return false;
-  if (ha_legacy_type(table.db_type()) == DB_TYPE_CSV_DB) return true;
-  return table.blob_fields != 0 &&
+  return table.table_category != TABLE_CATEGORY_DICTIONARY &&
+         table.blob_fields != 0 &&
          (table.vfields != 0 || table.gen_def_field_count != 0 ||
           table.check_constraint_share_list != nullptr ||
           table.triggers != nullptr);
@@ -19,18 +18,21 @@ bool keeps_large_values(const TABLE_SHARE &table) {
 
 }  // namespace
 
-uint64_t with_large_values() {
-  uint64_t tables = 0;
+Counts counts() {
+  Counts open{};
   MUTEX_LOCK(guard, &LOCK_open);
-  if (table_def_cache == nullptr) return 0;
+  if (table_def_cache == nullptr) return open;
   for (const auto &[key, table] : *table_def_cache) {
     // Another thread reads a definition that is not complete.
     if (table->m_open_in_progress || table->error != 0 ||
         table->ref_count() == 0)
       continue;
-    if (keeps_large_values(*table)) tables += table->ref_count();
+    if (ha_legacy_type(table->db_type()) == DB_TYPE_CSV_DB)
+      open.csv += table->ref_count();
+    else if (keeps_large_values(*table))
+      open.of_values += table->ref_count();
   }
-  return tables;
+  return open;
 }
 
 }  // namespace memdiag::open_tables

@@ -12,11 +12,16 @@
 
 namespace memdiag::open_tables {
 
-/** Open tables that can keep large values: those with BLOB, TEXT, JSON or the
-like, and generated columns, defaults that are expressions, constraints or
-triggers, and those of ENGINE=CSV. Not the data dictionary's, which have no such
-expressions. */
-uint64_t with_large_values();
+struct Counts {
+  /** Those that can keep large values of expressions: they have BLOB, TEXT,
+  JSON or the like, and generated columns, defaults that are expressions,
+  constraints or triggers. The data dictionary's have no such expressions. */
+  uint64_t of_values;
+  /** ENGINE=CSV: they keep the row that was read or written last. */
+  uint64_t csv;
+};
+
+Counts counts();
 
 }  // namespace memdiag::open_tables
 

@@ -113,9 +113,12 @@ advisor::Situation situation_of(Statement *statement) {
   if (asks_strings)
     server.kept_string_bytes =
         strings - std::min(strings, sessions.string_bytes);
-  if (asks_strings ||
-      counted_of("memory/sql/JSON", server.counted) >= advisor::worth_bytes)
-    server.value_tables = open_tables::with_large_values();
+  if (asks_strings || 2 * counted_of("memory/sql/JSON", server.counted) >=
+                          advisor::worth_bytes) {
+    const open_tables::Counts open = open_tables::counts();
+    server.value_tables = open.of_values;
+    server.csv_tables = open.csv;
+  }
   server.idle_warnings = sessions.idle_warnings;
   server.sessions = sessions.clients;
   server.counted_sessions = sessions.counted_clients;

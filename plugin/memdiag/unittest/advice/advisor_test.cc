@@ -1594,10 +1594,16 @@ TEST(Advisor, NoSessionIsEndedForValuesThatOpenTablesKeep) {
   EXPECT_FALSE(found().owner);
   EXPECT_TRUE(says("3 of them have large values in generated columns"));
   EXPECT_GE(1024u, found().remedy.size());
-  // The same of documents, but no figure tells that tables keep them.
+  all.value_tables = 0;
+  all.csv_tables = 2;
+  EXPECT_FALSE(found().statement);
+  EXPECT_TRUE(says("2 of them have large values in generated columns"));
+  // The same of documents, but CSV has none, and no figure tells that tables
+  // keep them.
   hold(&all, "strings", 0);
   hold(&all, "JSON and containers", 600 * mb);
   all.kept_string_bytes = 600 * mb;
+  all.value_tables = 3;
   EXPECT_FALSE(found().statement);
   all.value_tables = 0;
   EXPECT_TRUE(found().statement->starts_with("SELECT CONCAT("));
