@@ -226,6 +226,15 @@ Reading needed_at_rest(int64_t kept_bytes,
   return rest;
 }
 
+Reading frames_give(uint64_t frames_bytes, Reading present_bytes,
+                    uint64_t staying_bytes) {
+  if (frames_bytes == 0) return 0;
+  if (!present_bytes) return std::nullopt;
+  // Pages that stay may be swapped out.
+  return std::min(frames_bytes,
+                  *present_bytes - std::min(*present_bytes, staying_bytes));
+}
+
 int64_t next_average(int64_t average_bytes, int64_t peak_bytes) {
   return (average_bytes * 15 + std::max<int64_t>(peak_bytes, 0)) / 16;
 }

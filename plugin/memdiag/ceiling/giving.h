@@ -312,6 +312,13 @@ class Rest {
 @return empty: a part is not known, or they are more than what is kept */
 Reading needed_at_rest(int64_t kept_bytes,
                        std::initializer_list<Reading> can_go);
+/** The memory that goes back when frames of the buffer pool are parked. A frame
+that was never written has none.
+@param frames_bytes  frames that can be parked
+@param present_bytes  of the whole buffer pool, in physical memory
+@param staying_bytes  the part of it that stays */
+Reading frames_give(uint64_t frames_bytes, Reading present_bytes,
+                    uint64_t staying_bytes);
 /** The average after a statement that grew by so much at most. */
 int64_t next_average(int64_t average_bytes, int64_t peak_bytes);
 

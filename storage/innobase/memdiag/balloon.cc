@@ -65,20 +65,36 @@ bool is_resized() {
   return false;
 }
 
-/** Frames above the floor; negative: below it. Lengths are read without a
-mutex, as InnoDB's monitor reads them. A page in LRU may have no frame, only a
-compressed copy in a part of one. So the list may be longer than the pool. */
+/** Frames with pages. Lengths are read without a mutex, as InnoDB's monitor
+reads them. A page in LRU may have no frame, only a compressed copy in a part of
+one. So the list may be longer than the pool. */
+ulint frames_with_pages(const buf_pool_t *pool) {
+  return UT_LIST_GET_LEN(pool->unzip_LRU) +
+         pool->stat.LRU_bytes / UNIV_PAGE_SIZE;
+}
+
+ulint floor_of(const buf_pool_t *pool) {
+  return (pool->curr_size * floor_percent + 99) / 100;
+}
+
+/** Frames above the floor; negative: below it. */
 int64_t over_floor(const buf_pool_t *pool) {
-  const ulint rest = UT_LIST_GET_LEN(pool->free) +
-                     UT_LIST_GET_LEN(pool->unzip_LRU) +
-                     pool->stat.LRU_bytes / UNIV_PAGE_SIZE;
-  const ulint floor = (pool->curr_size * floor_percent + 99) / 100;
-  return static_cast<int64_t>(rest) - static_cast<int64_t>(floor);
+  const ulint rest = UT_LIST_GET_LEN(pool->free) + frames_with_pages(pool);
+  return static_cast<int64_t>(rest) - static_cast<int64_t>(floor_of(pool));
 }
 
 /** Frames that could be parked. */
 uint64_t above_floor(const buf_pool_t *pool) {
   return static_cast<uint64_t>(std::max<int64_t>(over_floor(pool), 0));
+}
+
+/** Written frames that stay when all others are parked. */
+uint64_t staying_frames(const buf_pool_t *pool) {
+  const ulint pages = frames_with_pages(pool);
+  const ulint rest = UT_LIST_GET_LEN(pool->free) + pages +
+                     parked_frames_of(pool).load(std::memory_order_relaxed);
+  const ulint size = pool->curr_size;
+  return size - std::min(size, rest) + std::min(pages, floor_of(pool));
 }
 
 /** Of those that are parked. 0: they are few. */
@@ -192,6 +208,14 @@ uint64_t bytes_of_all(uint64_t (*frames_of)(const buf_pool_t *)) {
 }  // namespace
 
 uint64_t parkable_bytes() { return bytes_of_all(above_floor); }
+
+uint64_t staying_bytes() {
+  const uint64_t frames = bytes_of_all([](const buf_pool_t *pool) {
+                            return uint64_t{pool->curr_size};
+                          }) /
+                          UNIV_PAGE_SIZE;
+  return bytes_of_all(staying_frames) + frames * sizeof(buf_block_t);
+}
 
 uint64_t missing_bytes() { return bytes_of_all(missing_frames); }
 

@@ -41,6 +41,10 @@ State state();
 /** Frames that could be parked, if none was in use or dirty. 0 unless it
 works. */
 uint64_t parkable_bytes();
+/** Memory of the buffer pool that stays when all of that is parked: of frames
+with pages or in other use, and of all descriptors. Free frames are not in it,
+because they may never have been written. 0 unless it works. */
+uint64_t staying_bytes();
 /** So much of what is parked must come back: locks and the adaptive hash index
 took frames, and less than the floor is left for pages. 0: they are few. */
 uint64_t missing_bytes();

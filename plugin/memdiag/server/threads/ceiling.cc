@@ -62,12 +62,14 @@ void warn_of_balloon() {
 }  // namespace
 
 std::string doubt() try {
-  const Reading need = need_beyond_target();
+  const Reading need = state().need_beyond_target;
   if (!need) return "";
+  const Marks marks = account.marks();
   return "memdiag_memory_target: the server stays below " +
-         std::to_string(account.marks().target_bytes) + " bytes, and needs " +
-         std::to_string(*need) +
-         " bytes at rest. Large statements run one at a time, and may end. "
+         std::to_string(marks.target_bytes) + " bytes, and needs " +
+         std::to_string(*need) + " bytes at rest and " +
+         std::to_string(marks.reserve_bytes) +
+         " for a statement. Large statements run one at a time, and may end. "
          "Raise the target or the limit, or lower innodb_buffer_pool_size";
 } catch (const std::bad_alloc &) {
   return "";
@@ -114,6 +116,7 @@ int changed(std::string_view text) {
     counters.acts.store(acts());
     if (target->mode == Target::off) {
       (void)set_at_work(&self, false);
+      self.need_beyond_target.reset();
     } else {
       try {
         look_at_limits(&self);

@@ -62,8 +62,8 @@ void start();
 /** Takes the text of the variable. @return 0, or an errno: the ceiling is OFF
  */
 int changed(std::string_view text);
-/** The server needs more at rest than the target. @return "": it does not, or
-nothing is known */
+/** The server needed more at rest than the target when that was set. The caller
+set it. @return "": it did not, or nothing is known */
 std::string doubt();
 /** The ceiling is OFF, and no frame is parked. */
 void stop();

@@ -13,6 +13,7 @@
 #include "mutex_lock.h"
 #include "my_sys.h"
 #include "my_thread.h"
+#include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "mysys/memdiag/upstream/private_member.h"
@@ -150,7 +151,7 @@ void refresh_limits(State *self, uint64_t now_us) {
     marks = of_limit;
   } else if (has_bytes) {
     marks = marks_of_target(bytes, statements);
-    if (self->below_rest)
+    if (self->need_beyond_target)
       marks->beyond_bytes = of_limit
                                 ? marks->beyond_bytes + of_limit->target_bytes -
                                       marks->target_bytes
@@ -446,6 +447,32 @@ bool take_step(State *self, uint64_t now_us) {
   return !gives_back;
 }
 
+/** Without unused pages, and with the buffer pool at its floor. Caller holds
+`round`: nothing is parked meanwhile. @throws std::bad_alloc */
+Reading needed_now() {
+  uint64_t unused = 0;
+  (void)unused_bytes(&unused);
+  const uint64_t frames = locked_in_memory ? 0 : balloon::parkable_bytes();
+  return needed_at_rest(
+      account.kept_bytes(),
+      {unused,
+       frames_give(frames, regions::resident_bytes(Region_kind::buffer_pool),
+                   balloon::staying_bytes())});
+}
+
+/** The same, where the reserve does not fit below the target beside it. Empty:
+it does, or that is not known. The caller is as above.
+@throws std::bad_alloc */
+Reading need_beyond_target() {
+  const Marks marks = account.marks();
+  const int64_t fits = marks.target_bytes - marks.reserve_bytes;
+  // To ask for the pages of a large buffer pool takes long.
+  if (account.level() == Level::unknown || account.kept_bytes() <= fits)
+    return std::nullopt;
+  const Reading need = needed_now();
+  return need && static_cast<int64_t>(*need) > fits ? need : std::nullopt;
+}
+
 /** A shutdown has killed the clients, and most statements have ended. A thread
 that waits still has asked for a block that cannot be refused. It would wait
 longer than systemd or Kubernetes, which send SIGKILL after SIGTERM. Caller
@@ -551,12 +578,11 @@ void look_at_limits(State *self) {
     self->limits_us.reset();
     refresh_limits(self, now_us);
   };
-  self->below_rest = false;
+  self->need_beyond_target.reset();
   look();
   (void)account.read(now_us);
-  if (!need_beyond_target()) return;
-  self->below_rest = true;
-  look();
+  self->need_beyond_target = need_beyond_target();
+  if (self->need_beyond_target) look();
 }
 
 int set_at_work(State *self, bool at_work) {
@@ -571,24 +597,6 @@ int set_at_work(State *self, bool at_work) {
   }
   self->at_work = at_work;
   return 0;
-}
-
-Reading needed_now() {
-  uint64_t unused = 0;
-  (void)unused_bytes(&unused);
-  return needed_at_rest(
-      account.kept_bytes(),
-      {unused, locked_in_memory ? 0 : balloon::parkable_bytes()});
-}
-
-Reading need_beyond_target() {
-  if (account.level() == Level::unknown) return std::nullopt;
-  const Marks marks = account.marks();
-  const Reading need =
-      sum(needed_now(), static_cast<uint64_t>(marks.reserve_bytes));
-  if (!need || *need <= static_cast<uint64_t>(marks.target_bytes))
-    return std::nullopt;
-  return need;
 }
 
 void give_all_back() {

@@ -143,8 +143,9 @@ struct State {
   /** @} */
   std::string kept_file;
   std::optional<uint64_t> limits_us;
-  /** The administrator's target was below what the server needs at rest. */
-  bool below_rest{false};
+  /** What the server needed at rest, where the administrator's target had no
+  room for it and the reserve. */
+  Reading need_beyond_target{};
   uint64_t watched_us{0};
   uint64_t woken_us{0};
   /** The time of the round that saw first that the server shuts down. */
@@ -258,11 +259,6 @@ void look_at_limits(State *self);
 /** Without a limit nothing is charged, and no statement asks. Caller holds
 State::round. @return 0, or an errno: nothing was done */
 int set_at_work(State *self, bool at_work);
-/** Without unused pages, and with the buffer pool at its floor. */
-Reading needed_now();
-/** So much and the reserve. Empty: it is not more than the target, or unknown.
- */
-Reading need_beyond_target();
 /** All parked frames go back. Caller holds State::round. */
 void give_all_back();
 /** @} */

@@ -43,6 +43,15 @@ TEST(Needed_at_rest, is_what_is_kept_less_what_can_go) {
   EXPECT_EQ(std::nullopt, needed_at_rest(1000, {600u, 500u}));
 }
 
+TEST(Frames_give, what_is_in_memory_and_does_not_stay) {
+  EXPECT_EQ(100u, frames_give(100, 500, 300));
+  // The rest of the frames was never written.
+  EXPECT_EQ(50u, frames_give(100, 350, 300));
+  EXPECT_EQ(0u, frames_give(100, 200, 300));
+  EXPECT_EQ(0u, frames_give(0, std::nullopt, 0));
+  EXPECT_EQ(std::nullopt, frames_give(100, std::nullopt, 300));
+}
+
 TEST(Giving, does_nothing_while_there_is_plenty_or_nothing_is_known) {
   Giving giving;
   EXPECT_EQ(Step::none, giving.next(left(80), second).step);
