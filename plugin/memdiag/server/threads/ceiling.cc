@@ -81,17 +81,18 @@ void start() {
   started = true;
   kept_programs::begin();
   register_stage();
-  const std::string_view text = wish == nullptr ? "" : wish;
-  if (!is_target(text)) {
-    error_log::warn(
-        "memdiag_memory_target stays OFF: it is neither OFF, "
-        "WATCH, AUTO nor a number of bytes from 16M on");
-    return;
-  }
-  if (const int error = changed(text); error != 0) {
+  const std::string text = wish == nullptr ? "" : wish;
+  std::string wrong;
+  if (!is_target(text))
+    wrong = '\'' + text +
+            "' is neither OFF, WATCH, AUTO nor a number of bytes from 16M on, "
+            "which K, M, G or T may follow";
+  else if (const int error = changed(text); error != 0)
+    wrong = "error " + reason(error);
+  if (!wrong.empty()) {
     static char off[] = "OFF";  // SET does not free what a start has set
     wish = off;
-    error_log::warn("memdiag_memory_target stays OFF (" + reason(error) + ")");
+    error_log::warn("memdiag_memory_target stays OFF: " + wrong);
   } else if (const std::string text_of_doubt = doubt(); !text_of_doubt.empty())
     error_log::warn(text_of_doubt);
 }
