@@ -121,6 +121,12 @@ int start(void *plugin) {
     error_log::error(wrong);
     return 1;
   }
+  if (const std::string unknown = routes::unknown_in_options();
+      !unknown.empty())
+    error_log::warn("memdiag_routes: no route begins with " + unknown +
+                    ". It has no effect, unless a plugin that starts later "
+                    "registers such a memory instrument. "
+                    "INFORMATION_SCHEMA.MEMDIAG_ROUTES has all.");
   before_1_0::name_set_options();
   tracking::apply_options();
   note_allocator();

@@ -373,6 +373,21 @@ std::string apply_options() {
   return known.option_error;
 }
 
+std::string unknown_in_options() {
+  Registry &known = registry();
+  const std::lock_guard<std::mutex> guard(known.mutex);
+  const size_t count = place_count + known.instruments.size();
+  std::string unknown;
+  for (const auto &[prefix, pool] : known.overrides) {
+    size_t i = 0;
+    while (i < count &&
+           !std::string_view(name_of_route(known, i)).starts_with(prefix))
+      ++i;
+    if (i == count) unknown += (unknown.empty() ? "" : ", ") + prefix;
+  }
+  return unknown;
+}
+
 void hold() noexcept { registry().mutex.lock(); }
 void let_go() noexcept { registry().mutex.unlock(); }
 

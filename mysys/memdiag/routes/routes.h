@@ -118,6 +118,10 @@ bool is_disabled(Pool pool);
 in force. */
 std::string apply_options();
 
+/** Routes of the options that no route's name begins with as yet, separated by
+commas. A plugin may register one later. */
+std::string unknown_in_options();
+
 /** Around fork(), see mysys/memdiag/fork.cc: the mutex is held. */
 void hold() noexcept;
 void let_go() noexcept;

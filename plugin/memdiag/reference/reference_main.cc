@@ -200,7 +200,8 @@ void print_system_variables(std::ostream &out) {
   out << "## System variables\n\n"
          "All are global. These are set when the server starts, by option or "
          "option file. A wrong entry ends the start with an error that names "
-         "it.\n\n";
+         "it. A route that matches nothing is a warning in the error log, "
+         "because a plugin may register it later.\n\n";
   print_system_variables(out, System_variable::Changed::at_start);
   out << "memdiag_history.bin in the data directory takes "
       << black_box::file_bytes_per_sample

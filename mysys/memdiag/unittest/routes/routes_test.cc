@@ -322,6 +322,20 @@ FRESH_TEST(Routes, TheLastEntryForARouteCounts) {
   EXPECT_EQ(Pool::ddl, pool_of(tag_of_key(note("sql", "NET::buff", 5))));
 }
 
+FRESH_TEST(Routes, UnknownOnesInOptionsAreNamed) {
+  (void)note("sql", "NET::buff", 5);
+  routes::options.routes =
+      "memory/sql/NTE=general, memory/sql/NET=session,mem_heap/row=ddl,"
+      "nosuch=general";
+  EXPECT_EQ("", routes::apply_options());
+  EXPECT_EQ("memory/sql/NTE, nosuch", routes::unknown_in_options());
+  (void)note("sql", "NTE", 6);
+  EXPECT_EQ("nosuch", routes::unknown_in_options());
+  routes::options.routes = "";
+  EXPECT_EQ("", routes::apply_options());
+  EXPECT_EQ("", routes::unknown_in_options());
+}
+
 FRESH_TEST(Routes, PoolsCanBeDisabled) {
   const uint32_t key = note("sql", "NET::buff", 5);
   routes::options.disabled_pools = "perfschema,session";
