@@ -373,6 +373,7 @@ class Files(Scratch):
         history = found["history"]
         self.assertEqual((history["from"], history["until"], history["highest"]["rss"]), (1.0, 3.0, 300 * MIB))
         self.assertEqual((history["lowest_limit_giving_back"], history["gives_back_by_itself"]), (150 * MIB, True))
+        self.assertTrue(history["purge_counts"])
         self.assertEqual((found["limit"], found["set"]), (140 * MIB, {}))
         self.assertNotIn("budget", found)
 
@@ -470,8 +471,11 @@ class Files(Scratch):
         path.write_text(as_json.render(Page("", [report(data)], [], [data])))
         code, words = self.output("what-if", path, "--limit", "200M")
         self.assertEqual(code, 3)
-        self.assertIn("might have sufficed", words)
+        self.assertIn("might have sufficed: the server purges by itself", words)
         self.assertIn("never written", words)
+        self.assertIn("does not count in the exit status", words)
+        history = json.loads(self.output("what-if", path, "--limit", "200M", "--json")[1])["history"]
+        self.assertEqual((history["gives_back_by_itself"], history["purge_counts"]), (True, False))
 
 
 class Replay(unittest.TestCase):

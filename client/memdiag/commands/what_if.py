@@ -62,20 +62,24 @@ def run(options: argparse.Namespace) -> int:
                 "there is no history: the server keeps none (memdiag record makes a recording), or its sampling is off"
             )
         outcome = replay(samples, limit)
-        result += limit_lines(outcome, samples, limit, gives_back)
+        # The history counts pages that were never written as unused, too: a purge may give back less.
+        counts = gives_back and view is None
+        result += limit_lines(outcome, samples, limit, gives_back, counts)
         if outcome.survived_giving_back is not None and view is not None:
             result.append(
                 "The history counts pages that were never written as unused, too; they would give nothing back."
+                " So a purge does not count in the exit status."
             )
         result += ceiling_lines(view, limit) if view is not None else []
         document["history"] = asdict(outcome) | {
             "from": samples[0].time,
             "until": samples[-1].time,
             "gives_back_by_itself": gives_back,
+            "purge_counts": counts,
         }
         if view is not None and has_ceiling(view):
             document["ceiling"] = ceiling_figures(view, limit)
-        purged = gives_back and outcome.survived_giving_back
+        purged = counts and outcome.survived_giving_back
         code = 0 if outcome.survived or purged else NOT_SURVIVED
     if values:
         if view is None:
@@ -97,7 +101,7 @@ def values_of(words: list[str]) -> dict[str, int]:
 
 
 def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None, bool]:
-    """Samples, the server, and whether unused pages in them are resident and the server gives them back by itself."""
+    """Samples, the server, and whether it purges by itself when memory runs short."""
     source = options.source or ""
     if source and is_file(source):
         path, label = split(source)
@@ -107,10 +111,9 @@ def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None, bool]
             if not any(sample.get("rss") for sample in recording.samples):
                 raise Problem(f"{path} has no RSS: it was recorded on another machine than the server's")
             variables = recording.head.get("variables") or {}
-            gives_back = (variables.get("memdiag_memory_target") or "OFF") not in ("OFF", "WATCH")
-            return of_recording(recording.samples), None, gives_back
+            return of_recording(recording.samples), None, _gives_back(variables.get("memdiag_memory_target"))
         view = View(snapshot_of(text, path, label))
-        return of_history(view.rows("memdiag_history")), view, False
+        return of_history(view.rows("memdiag_history")), view, _gives_back(view.variable("memdiag_memory_target"))
     (target,) = chosen_targets(options, [source] if source else [])
     progress = Progress(f"{target.label}: ")
     with Session(target) as session:
@@ -126,7 +129,11 @@ def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None, bool]
                 samples += of_history(session.rows(_RUNS.format(runs=runs)))
             except Refused as error:
                 raise Problem(f"{target.label}: {error}") from None
-    return samples, view, False
+    return samples, view, _gives_back(view.variable("memdiag_memory_target"))
+
+
+def _gives_back(target: str | None) -> bool:
+    return (target or "OFF").upper() not in ("OFF", "WATCH")
 
 
 def of_history(found: list[dict[str, Any]]) -> list[Sample]:
@@ -159,7 +166,8 @@ def of_recording(found: list[dict[str, Any]]) -> list[Sample]:
     return sorted(samples, key=lambda one: one.time)  # the clock may have been set back
 
 
-def limit_lines(outcome: Outcome, samples: list[Sample], limit: int, gives_back: bool) -> list[str]:
+def limit_lines(outcome: Outcome, samples: list[Sample], limit: int, gives_back: bool, counts: bool) -> list[str]:
+    """@param counts  a purge is known to give back what the samples have as unused"""
     span = duration(samples[-1].time - samples[0].time)
     lines = [
         f"{outcome.samples} samples of {span}, until {moment(samples[-1].time)}.",
@@ -172,7 +180,7 @@ def limit_lines(outcome: Outcome, samples: list[Sample], limit: int, gives_back:
     else:
         first = outcome.first_above
         assert first
-        purged = gives_back and outcome.survived_giving_back
+        purged = counts and outcome.survived_giving_back
         what = "there would have been a purge" if purged else "the kernel would have ended it"
         lines.append(
             f"With a limit of {size(limit)} {what} at {moment(first.time)}:"
@@ -183,9 +191,13 @@ def limit_lines(outcome: Outcome, samples: list[Sample], limit: int, gives_back:
         elif outcome.survived_giving_back:
             lines.append(
                 f"It would have survived, as memdiag_memory_target is not OFF: it gives back unused pages, up to {size(outcome.most_given_back)} at once."
-                if gives_back
-                else f"A purge of unused pages, up to {size(outcome.most_given_back)} at once, might have sufficed:"
-                " memdiag_memory_target = AUTO purges by itself."
+                if counts
+                else f"A purge of unused pages, up to {size(outcome.most_given_back)} at once, might have sufficed: "
+                + (
+                    "the server purges by itself, as memdiag_memory_target is not OFF."
+                    if gives_back
+                    else "memdiag_memory_target = AUTO purges by itself."
+                )
             )
         else:
             lines.append("Giving back unused pages would not have sufficed.")
