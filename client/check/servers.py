@@ -237,8 +237,17 @@ def ways_in(checks: Checks, server: Server, build: Build, folder: Path) -> None:
         "report", "--no-defaults", *over, f"--ssl-ca={server.data / 'ca.pem'}", "--ssl-mode=VERIFY_CA", "--json"
     )
     checks.check("TLS with the server's CA", done.returncode == 0, done.stderr)
+    over_socket = ("-S", server.socket, "-u", "tls", "-psecret")
+    done = memdiag("report", "--no-defaults", *over_socket, "--ssl-mode=REQUIRED", "--json")
+    checks.check("TLS over the socket", done.returncode == 0, done.stderr)
     one_line(
-        checks, "TLS switched off", memdiag("report", "--no-defaults", *over, "--ssl-mode=DISABLED"), "refused|TLS"
+        checks,
+        "no authority",
+        memdiag("report", "--no-defaults", *over, "--ssl-mode=VERIFY_CA"),
+        "not trusted.*--ssl-ca",
+    )
+    one_line(
+        checks, "TLS switched off", memdiag("report", "--no-defaults", *over, "--ssl-mode=DISABLED"), "requires TLS"
     )
     first = ("-h", "127.0.0.1", "-P", port, "-u", "no_tls", "-psecret", "--ssl-mode=DISABLED")
     one_line(checks, "a password by an RSA key of the server", memdiag("report", "--no-defaults", *first), "RSA key")

@@ -3,7 +3,9 @@
 import contextlib
 import re
 import socket
+import ssl
 import struct
+import tempfile
 import threading
 import time
 import unittest
@@ -28,9 +30,9 @@ def packet(number: int, payload: bytes) -> bytes:
     return struct.pack("<I", len(payload))[:3] + bytes([number]) + payload
 
 
-def greeting(plugin: bytes = b"mysql_native_password") -> bytes:
-    """A server without TLS that has many other abilities."""
-    capabilities = 0x000F_A20D & ~0x800
+def greeting(plugin: bytes = b"mysql_native_password", tls: bool = False) -> bytes:
+    """A server that has many abilities."""
+    capabilities = 0x000F_A20D & ~0x800 | (0x800 if tls else 0)
     return packet(
         0,
         b"\x0a8.0.40\0"
@@ -51,11 +53,17 @@ def switch(plugin: bytes) -> bytes:
 class FakeServer:
     """Sends its packets in turn, each after what the client says, and keeps that. An empty one ends the connection."""
 
-    def __init__(self, *packets: bytes) -> None:
+    def __init__(self, *packets: bytes, path: str = "") -> None:
+        """@param path  of a Unix socket; else it listens on a port"""
         self._packets = packets
         self.heard = b""
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
+        if path:
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(path)
+            self._listener.listen()
+        else:
+            self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = 0 if path else self._listener.getsockname()[1]
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
@@ -197,6 +205,71 @@ class Harm(unittest.TestCase):
         (flags,) = struct.unpack_from("<I", server.heard, 4)
         self.assertFalse(flags & 0x800)
 
+    def over_a_socket(self, mode: str, tls: bool) -> tuple[str, FakeServer]:
+        """@return what the client says of the failure"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/s"
+            server = FakeServer(greeting(tls=tls), b"", path=path)
+            try:
+                with self.assertRaises(Problem) as caught:
+                    Session(Target(socket=path, user="reader", password=SECRET, ssl_mode=mode, connect_timeout=180))
+            finally:
+                server.close()
+        return str(caught.exception), server
+
+    def test_tls_over_a_socket_is_used_where_it_is_insisted_on(self):
+        for mode in SSL_MODES[2:]:
+            with self.subTest(mode):
+                _, server = self.over_a_socket(mode, tls=True)
+                (flags,) = struct.unpack_from("<I", server.heard, 4)
+                self.assertTrue(flags & 0x800)
+                self.assertNotIn(b"reader", server.heard)
+                words, server = self.over_a_socket(mode, tls=False)
+                self.assertRegex(words, f"does not offer TLS.*{mode}")
+                self.assertEqual(server.heard, b"")
+        for mode in SSL_MODES[:2]:
+            with self.subTest(mode):
+                _, server = self.over_a_socket(mode, tls=True)
+                self.assertFalse(struct.unpack_from("<I", server.heard, 4)[0] & 0x800)
+
+    def test_a_certificate_that_is_not_trusted(self):
+        for code, why, words in (
+            (19, "self-signed certificate", "is VERIFY_CA: self-signed certificate; name its authority with --ssl-ca"),
+            (62, "Hostname mismatch.", "is VERIFY_CA: Hostname mismatch$"),
+        ):
+            found = ssl.SSLCertVerificationError(1, why)
+            found.verify_code, found.verify_message = code, why
+
+            def refuses(found=found, **_):
+                try:
+                    raise found
+                except OSError as error:
+                    raise pymysql().err.OperationalError(2003, f"Can't connect ({error})")  # noqa: B904
+
+            with (
+                self.subTest(why),
+                mock.patch.object(session, "guarded", return_value=refuses),
+                self.assertRaisesRegex(Problem, words),
+            ):
+                Session(Target(host="db1", ssl_mode="VERIFY_CA"))
+
+    def test_tls_files_are_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            empty = f"{folder}/empty.pem"
+            open(empty, "w").close()
+            missing = f"{folder}/missing"
+            for option, name, words in (
+                ("ssl_ca", missing, "--ssl-ca=.*/missing: No such file"),
+                ("ssl_ca", folder, "--ssl-ca=.*: Is a directory"),
+                ("ssl_ca", empty, "--ssl-ca=.*/empty.pem: "),
+                ("ssl_capath", missing, "--ssl-capath=.*/missing: no such folder"),
+                ("ssl_cert", missing, "--ssl-cert=.*/missing: No such file"),
+                ("ssl_key", missing, "--ssl-key=.*/missing: No such file"),
+                ("ssl_cert", empty, "--ssl-cert=.*/empty.pem without --ssl-key: "),
+            ):
+                with self.subTest(words), self.assertRaisesRegex(Problem, words):
+                    Session(Target(host="db1", **{option: name}))
+
     def test_an_answer_without_end(self):
         server = self.connected(greeting(), packet(2, DONE), packet(1, b"\1" * (1 << 20)))
         with mock.patch.object(session, "ANSWER_BYTES", 1 << 19), self.assertRaisesRegex(Gone, "too large to be one"):
@@ -271,6 +344,8 @@ class Login(unittest.TestCase):
                 with self.assertRaises(LoginRefused) as caught:
                     Session(self.connected(greeting(), packet(2, error)))
                 self.assertEqual(caught.exception.code, code)
+                # The account may have REQUIRE SSL.
+                self.assertEqual("--ssl-mode=REQUIRED" in str(caught.exception), code in session._WRONG_ACCOUNT)
                 self.assertRegex(str(caught.exception), f"refused.*{re.escape(words)} .error {code}.")
 
     def test_the_timeout_counts_until_the_login_is_done(self):

@@ -62,7 +62,7 @@ def guarded(pymysql: ModuleType, target: Target, clock: Callable[[], float] = ti
             return super()._read_bytes(count)
 
         def _request_authentication(self) -> None:
-            if not target.socket and not self.server_capabilities & _CLIENT_SSL:
+            if not self.server_capabilities & _CLIENT_SSL:
                 if target.ssl_mode in _INSIST:
                     raise _without_tls(target)
                 # PyMySQL 1.2 would insist on TLS, and earlier versions would say that it follows.
@@ -71,7 +71,7 @@ def guarded(pymysql: ModuleType, target: Target, clock: Callable[[], float] = ti
             self._authenticating = True
             super()._request_authentication()
             self._authenticating = False
-            if target.ssl_mode in _INSIST and not safe(self):
+            if target.ssl_mode in _INSIST and not isinstance(self._sock, ssl.SSLSocket):
                 raise _without_tls(target)
 
         def _read_packet(self, *words: Any, **more: Any) -> Any:
@@ -93,6 +93,11 @@ def guarded(pymysql: ModuleType, target: Target, clock: Callable[[], float] = ti
                 )
 
     return Guarded
+
+
+def wants_tls(target: Target) -> bool:
+    """Over a socket only where it is insisted on, as the mysql client does."""
+    return target.ssl_mode in _INSIST if target.socket else target.ssl_mode != "DISABLED"
 
 
 def safe(link: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import ssl
 import struct
@@ -13,7 +14,7 @@ from decimal import Decimal
 from types import ModuleType
 from typing import Any
 
-from memdiag.connect.authentication import guarded, in_clear
+from memdiag.connect.authentication import guarded, in_clear, wants_tls
 from memdiag.connect.options import Target
 from memdiag.libraries import library
 from memdiag.problem import Problem
@@ -28,6 +29,7 @@ _CLIENT_ERRORS = range(2000, 3000)
 _LONGEST_WAIT = 2_147_483  # of wait_timeout on Windows; elsewhere more is allowed
 _WRONG_ACCOUNT = (1044, 1045, 1698, 3118, 3955)
 _NO_CONNECTION_LEFT = 1040
+_OTHER_NAME = (62, 64)  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 # PyMySQL's answer to what is no packet of MySQL: the X plugin's port, a web server, a text in no character set. And
 # to a number or a request for a file that no server sends.
 _GARBLED = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
@@ -126,12 +128,12 @@ class Session:
             "defer_connect": True,
             "auth_plugin_map": in_clear(target),
         }
-        if target.socket or target.ssl_mode == "DISABLED":
+        if wants_tls(target):
+            words["ssl"] = _tls(target)
+        else:
             words["ssl_disabled"] = True  # newer versions try it by themselves
         if not target.socket:
             words |= {"host": target.host, "port": target.port}
-            if target.ssl_mode != "DISABLED":
-                words["ssl"] = _tls(target)
         with self._connecting():
             session = guarded(self._library, target)(**words)
             if self._link is not None:
@@ -179,6 +181,13 @@ class Session:
             code, words = _code_and_words(error)
             if code:
                 raise LoginRefused(code, _refusal(target, code, words)) from None
+            if isinstance(error.__context__, ssl.SSLCertVerificationError):
+                found = error.__context__
+                help_ = "" if found.verify_code in _OTHER_NAME else "; name its authority with --ssl-ca or --ssl-capath"
+                raise Problem(
+                    f"{target.label} has a certificate that is not trusted, and ssl-mode is {target.ssl_mode}:"
+                    f" {found.verify_message.rstrip('.')}{help_}"
+                ) from None
             if isinstance(error.__cause__, socket.gaierror) or "Name or service" in words or "name resolution" in words:
                 raise Problem(f"the host {target.host!r} is not known: {_reason(words)}") from None
             if isinstance(error.__context__, socket.timeout) or isinstance(error.__cause__, socket.timeout):
@@ -214,6 +223,8 @@ def _code_and_words(error: Exception) -> tuple[int, str]:
 def _refusal(target: Target, code: int, words: str) -> str:
     if code in _WRONG_ACCOUNT:
         what, help_ = f"refused the login of {target.user!r}", "; see -u and -p, or --login-path"
+        if not wants_tls(target):
+            help_ += "; an account that requires TLS needs --ssl-mode=REQUIRED"
     elif code == _NO_CONNECTION_LEFT:
         what, help_ = "refused", "; an account with CONNECTION_ADMIN gets one connection more"
     else:
@@ -245,16 +256,32 @@ def _peer(link: socket.socket) -> int:
 
 
 def _tls(target: Target) -> ssl.SSLContext:
+    for option in ("ssl_ca", "ssl_cert", "ssl_key"):
+        if name := getattr(target, option):
+            try:
+                open(name, "rb").close()
+            except OSError as error:
+                raise _unusable(f"--{option.replace('_', '-')}={name}", error.strerror) from None
+    if target.ssl_capath and not os.path.isdir(target.ssl_capath):  # OpenSSL would take it for an empty folder
+        raise _unusable(f"--ssl-capath={target.ssl_capath}", "no such folder")
+    what = f"--ssl-ca={target.ssl_ca}"
     try:
         context = ssl.create_default_context(cafile=target.ssl_ca or None, capath=target.ssl_capath or None)
         context.check_hostname = target.ssl_mode == "VERIFY_IDENTITY"
         if target.ssl_mode not in ("VERIFY_CA", "VERIFY_IDENTITY"):
             context.verify_mode = ssl.CERT_NONE
         if target.ssl_cert:
+            what = f"--ssl-cert={target.ssl_cert} " + (
+                f"with --ssl-key={target.ssl_key}" if target.ssl_key else "without --ssl-key"
+            )
             context.load_cert_chain(target.ssl_cert, target.ssl_key or None)
     except (OSError, ssl.SSLError) as error:
-        raise Problem(f"the TLS files cannot be used: {error}") from None
+        raise _unusable(what, error) from None
     return context
+
+
+def _unusable(what: str, why: object) -> Problem:
+    return Problem(f"the TLS files cannot be used: {what}: {why}")
 
 
 def _reason(words: str) -> str:
