@@ -216,13 +216,14 @@ std::array<Row, region_kinds> all(int *error, const Resident &known) {
   }
   const bool stacks_known =
       known[static_cast<size_t>(Region_kind::thread_stack)].has_value();
+  const Page_scan scan;
   for (const auto &[range, kind] :
        list(stacks_known ? Stacks::without : Stacks::with)) {
     if (known[static_cast<size_t>(kind)]) continue;
     Row &row = rows[static_cast<size_t>(kind)];
     ++row.count;
     row.mapped_bytes += range.bytes();
-    const auto resident = resident_bytes(range, kind);
+    const auto resident = resident_bytes(range, kind, &scan);
     if (!resident && *error == 0) *error = errno;
     if (!resident || !row.resident_bytes)
       row.resident_bytes.reset();
@@ -234,8 +235,10 @@ std::array<Row, region_kinds> all(int *error, const Resident &known) {
   return rows;
 }
 
-std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind) {
-  if (kind != Region_kind::thread_stack) return Presence(range).bytes(range);
+std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind,
+                                       const Page_scan *scan) {
+  if (kind != Region_kind::thread_stack)
+    return Presence(range, scan).bytes(range);
   constexpr size_t step = 128 << 10;
   uint64_t sum = 0;
   for (uintptr_t end = range.end; end > range.begin;) {

@@ -109,10 +109,12 @@ std::array<Row, region_kinds> all(int *error, const Resident &known = {});
 /** Bytes of a region, or of a part of one, in physical memory. A stack is used
 from its end on: the search ends at 128 KB of which nothing is there. It thus
 asks for few pages of a thousand stacks.
+@param scan  asked where it can be, but not about stacks; see Presence
 @return empty: the system did not tell, which errno explains */
-std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind);
+std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind,
+                                       const Page_scan *scan = nullptr);
 
-/** The same of all of a kind. @throws std::bad_alloc */
+/** The same of all of a kind, by mincore(). @throws std::bad_alloc */
 std::optional<uint64_t> resident_bytes(Region_kind kind);
 
 /** Around fork(), see mysys/memdiag/fork.cc: both mutexes are held. */

@@ -66,10 +66,11 @@ bool Figures_reader::expect(const All_pools &pools, const Walked &walked) {
   if (!m_slow) return false;
   Figures &all = m_figures;
   all.regions.fill(0);
+  m_scan.emplace();
   for (const auto &[range, kind] : regions::list(regions::Stacks::without)) {
     const auto i = static_cast<size_t>(kind);
     if (i == buffer_pool_kind || i == stack_kind) continue;
-    add_to(&all.regions[i], regions::resident_bytes(range, kind));
+    add_to(&all.regions[i], regions::resident_bytes(range, kind, &*m_scan));
     if (!all.regions[i]) return false;
   }
   fill_in(*m_slow);
@@ -187,13 +188,12 @@ File_bytes Figures_reader::pages_of(const Mapping &mapping, Address_range part,
     return {};
   }
   if (!mapping.writable) return {0, 0};
-  // mincore() counts pages that were only read, of variables (.bss) and of the
-  // buffer pool. They map the kernel's page of zeros, and VmRSS does not count
-  // them.
-  const Reading own =
-      mapping.bss || region == Region_kind::buffer_pool
-          ? Presence(part, &*m_scan).bytes(part)
-          : regions::resident_bytes(part, region.value_or(Region_kind::other));
+  // mincore() counts pages that were only read, of variables (.bss) and of
+  // regions such as the profiler's tables. They map the kernel's page of zeros,
+  // and VmRSS does not count them.
+  const bool scans = mapping.bss || region;
+  const Reading own = regions::resident_bytes(
+      part, region.value_or(Region_kind::other), scans ? &*m_scan : nullptr);
   if (!own) warn("presence of pages (mincore)");
   return {0, own};
 }

@@ -679,24 +679,36 @@ char read_pages(const volatile char *begin, size_t size) {
   return sum;
 }
 
-TEST(Ledger, PagesOfTheBufferPoolThatWereOnlyReadAreNobodys) {
+TEST(Ledger, PagesOfRegionsThatWereOnlyReadAreNobodys) {
   if (!memdiag::Page_scan()) GTEST_SKIP() << "the kernel does not tell";
   constexpr size_t size = 8 * mb;
-  auto *mapping =
-      static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  ASSERT_NE(MAP_FAILED, static_cast<void *>(mapping));
-  madvise(mapping, size, MADV_NOHUGEPAGE);
-  memdiag::regions::add(Region_kind::buffer_pool, mapping, size);
-  const auto resident = [] {
-    return *by_key(take(Precision::exact).rows).at("buffer_pool//");
-  };
-  EXPECT_EQ(0, read_pages(mapping, size));
-  EXPECT_EQ(0, resident());
-  memset(mapping, 1, 3 * mb);
-  EXPECT_EQ(3 * mb, resident());
-  memdiag::regions::remove(mapping);
-  munmap(mapping, size);
+  constexpr std::pair<Region_kind, const char *> kinds[] = {
+      {Region_kind::buffer_pool, "buffer_pool//"},
+      {Region_kind::profile, "region/profile/"},
+      {Region_kind::other, "region/other/"}};
+  for (const auto &[kind, key] : kinds) {
+    auto *mapping =
+        static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(MAP_FAILED, static_cast<void *>(mapping));
+    madvise(mapping, size, MADV_NOHUGEPAGE);
+    memdiag::regions::add(kind, mapping, size);
+    const auto resident = [key](Precision precision) {
+      return *by_key(take(precision).rows).at(key);
+    };
+    EXPECT_EQ(0, read_pages(mapping, size));
+    EXPECT_EQ(0, resident(Precision::exact)) << key;
+    memset(mapping, 1, 3 * mb);
+    EXPECT_EQ(3 * mb, resident(Precision::exact)) << key;
+    EXPECT_EQ(3 * mb, resident(Precision::cheap)) << key;
+    int error;
+    EXPECT_EQ(
+        3 * mb,
+        memdiag::regions::all(&error)[static_cast<size_t>(kind)].resident_bytes)
+        << key;
+    memdiag::regions::remove(mapping);
+    munmap(mapping, size);
+  }
 }
 
 TEST(Ledger, VariablesThatWereOnlyReadAreNobodys) {
