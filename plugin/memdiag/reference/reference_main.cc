@@ -272,6 +272,11 @@ std::string reference() {
          "fresh one. A figure that could not be read is NULL, with a warning "
          "that names its source. KILL QUERY and MAX_EXECUTION_TIME end a "
          "read.\n\n"
+         "A copy keeps figures: `CREATE TABLE ... AS SELECT * FROM "
+         "INFORMATION_SCHEMA.MEMDIAG_HISTORY`. Each TIMESTAMP is nullable, so "
+         "that it works in the default sql_mode. INFORMATION_SCHEMA.COLUMNS "
+         "shows TIMESTAMP(6) as timestamp, and DOUBLE as double(22,0), as it "
+         "does for tables of other plugins.\n\n"
          "# Everyday tables\n\n";
 #define PRINT(name) print_table<name##_table>(out);
   MEMDIAG_EVERYDAY_TABLES(PRINT)

@@ -19,7 +19,7 @@ inline constexpr Table purges_table = [] {
       "MEMDIAG_PURGES",
       "The last 1,024 purges of pools, requested or automatic. The allocator's "
       "own decay is not included.",
-      0x0103, 2676736181u,
+      0x0104, 2555369568u,
       std::array{
           column<Row, &Row::sequence>(
               "SEQUENCE", Unit::none,
@@ -64,7 +64,7 @@ inline constexpr Table ceiling_table = [] {
       "MEMDIAG_CEILING",
       "The last 1,024 actions of the ceiling (memdiag_memory_target): what was "
       "given back, who waited, which statement ended.",
-      0x0101, 3560221306u,
+      0x0102, 1564813373u,
       std::array{
           moment_column<Row, &Row::time_us>(
               "TIME",

@@ -51,6 +51,9 @@ struct Column {
   /** Characters of a varchar, 0 for other types. */
   uint32_t length;
   Unit unit;
+  /** True for each timestamp. The server makes one that is not nullable with a
+  default of 0, which CREATE TABLE ... AS SELECT refuses in the default
+  sql_mode. */
   bool nullable;
   const char *comment;
   Value (*value)(const Row &);
@@ -161,7 +164,8 @@ struct Member {
       std::remove_cvref_t<std::invoke_result_t<decltype(member), const Row &>>;
   using Stripped = Strip_optional<Type>;
   static constexpr Sql_type type = sql_type<typename Stripped::type>();
-  static constexpr bool nullable = Stripped::nullable;
+  static constexpr bool nullable =
+      Stripped::nullable || type == Sql_type::timestamp;
 };
 
 }  // namespace detail
@@ -188,7 +192,7 @@ constexpr Column<Row> moment_column(const char *name, const char *comment) {
           Sql_type::timestamp,
           0,
           Unit::none,
-          false,
+          true,
           comment,
           [](const Row &row) { return Value{Timestamp{row.*member}}; },
           detail::member_name<member>()};

@@ -23,7 +23,7 @@ inline constexpr Table history_table = [] {
       "directory. While the server rests, the allocator's figures are "
       "up to ten seconds old. A figure that could not be read is "
       "NULL.",
-      0x0102, 672325575u,
+      0x0103, 3850114325u,
       std::array{
           column<Row, &Row::run>(
               "RUN", Unit::none,
@@ -118,8 +118,8 @@ inline constexpr Table history_pools_table = [] {
   using Row = History_pool_row;
   return Table{
       "MEMDIAG_HISTORY_POOLS",
-      "One row for each pool and each sample of MEMDIAG_HISTORY.", 0x0100,
-      1551590150u,
+      "One row for each pool and each sample of MEMDIAG_HISTORY.", 0x0101,
+      1770915729u,
       std::array{
           column<Row, &Row::run>("RUN", Unit::none, "As in MEMDIAG_HISTORY."),
           moment_column<Row, &Row::time_us>("TIME",

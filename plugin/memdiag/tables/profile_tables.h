@@ -193,7 +193,7 @@ inline constexpr Table last_run_profile_table = [] {
       "began to grow. The largest growth comes first. A run that was killed "
       "while it grew stays until one that was up for 10 minutes, or has a "
       "higher peak, was recorded.",
-      0x0100, 2982785396u,
+      0x0101, 1233610025u,
       std::array{
           text_column<Row, &Row::pool>("POOL", 64,
                                        "Pool of the blocks. NULL: the sum of "
@@ -240,7 +240,7 @@ inline constexpr Table profile_history_table = [] {
       "Live bytes of the largest stacks over time. While memdiag_profile is "
       "RECORD, the server writes them each minute and at new highs of RSS. "
       "Rows are of this run and of the last one that recorded.",
-      0x0100, 108860412u,
+      0x0101, 145485153u,
       std::array{
           column<Row, &Row::run>("RUN", Unit::none,
                                  "0: this run. 1: the last one."),

@@ -64,7 +64,7 @@ inline constexpr Table digests_table = [] {
       "memdiag_sessions was ON, since it was last set. A statement here is "
       "everything that the session's thread does after the statement before; "
       "the work of other threads is not included.",
-      0x0101, 2950116809u,
+      0x0102, 2906143524u,
       std::array{
           text_column<Row, &Row::digest>(
               "DIGEST", 64,
@@ -103,7 +103,7 @@ inline constexpr Table survivors_table = [] {
       "One row for each route with survivors: blocks that outlived their "
       "statement, transaction or session, whichever is the LIFETIME of their "
       "pool. Counted while memdiag_scope_survivors is ON.",
-      0x0101, 61672893u,
+      0x0102, 209685631u,
       std::array{
           text_column<Row, &Row::route>("ROUTE", 192,
                                         "The route, as in MEMDIAG_ROUTES."),
