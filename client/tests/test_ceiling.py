@@ -197,6 +197,16 @@ class Report(unittest.TestCase):
         (chart,) = [one for one in self.section(with_ceiling(rows=rows)).blocks if one.kind == "series"]
         self.assertEqual(chart.times, sorted(chart.times))
 
+    def test_without_a_limit_there_is_nothing_to_do(self):
+        data = with_ceiling(level=0)
+        limit = data["sources"]["memdiag_host"]["rows"][-1]
+        limit |= {"NUMBER": None, "VALUE": "max"}
+        (fact,) = self.section(data).blocks
+        self.assertEqual((fact.label, fact.value), ("level", "no limit: nothing to do"))
+        # Below a target in bytes it has something to do, and cannot.
+        data["sources"]["variables"]["rows"][0]["memdiag_memory_target"] = "3G"
+        self.assertGreater(len(self.section(data).blocks), 1)
+
     def test_figures_that_cannot_be_read(self):
         section = self.section(with_ceiling(level=0))
         facts = {one.label: one.value for one in section.blocks if one.kind == "fact"}

@@ -47,6 +47,14 @@ def has_ceiling(view: View) -> bool:
     return view.ours and view.error("memdiag_ceiling") is None
 
 
+def has_no_limit(view: View) -> bool:
+    """The server has read that no control group limits it. It is not so where it could not read that."""
+    return any(
+        (row["SUBJECT"], row["NAME"], row["VALUE"]) == ("cgroup", "effective_limit", "max")
+        for row in view.rows("memdiag_host")
+    )
+
+
 def pool_floor(view: View) -> int | None:
     """The part of the buffer pool that stays."""
     size = view.variable("innodb_buffer_pool_size")

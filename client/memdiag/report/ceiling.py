@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memdiag.judge.ceiling import LEVELS, has_ceiling, marks_of_target
+from memdiag.judge.ceiling import LEVELS, has_ceiling, has_no_limit, marks_of_target
 from memdiag.model.document import Event, Fact, Line, Section, Series
 from memdiag.model.units import size
 from memdiag.model.view import View
@@ -22,9 +22,14 @@ def section(view: View) -> Section:
     )
     if not has_ceiling(view):
         return result
-    wanted = str(view.variable("memdiag_memory_target") or "OFF").upper() not in ("OFF", "0")
+    target = str(view.variable("memdiag_memory_target") or "OFF").upper()
+    wanted = target not in ("OFF", "0")
     level, rows = view.status("Memdiag_ceiling_level"), view.rows("memdiag_ceiling")
     if level is None or not (wanted or rows):
+        return result
+    if not (level or rows) and target in ("AUTO", "WATCH") and has_no_limit(view):
+        what = "no control group limits the server's memory; memdiag_memory_target takes a number of bytes, too"
+        result.blocks.append(Fact("level", "no limit: nothing to do", "", what, STATUS))
         return result
     result.blocks += _facts(view, LEVELS[level] if wanted and level < len(LEVELS) else "off")
     if rows:
