@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memdiag import __version__, progress
 from memdiag.commands import diff, record, report, stacks, top, verify, what_if
-from memdiag.commands.arguments import add_connection, split_short_password
+from memdiag.commands.arguments import add_common, add_connection, split_short_password
 from memdiag.connect.process_list import hide_passwords
 from memdiag.problem import Ended, Problem, WrongOption, warn
 
@@ -56,7 +56,9 @@ def parser() -> argparse.ArgumentParser:
         one = commands.add_parser(
             name, help=words, description=words, epilog=f"example: memdiag {name} {example}", add_help=False
         )
-        add_connection(one)
+        add_common(one)
+        if name != "verify":  # it asks no server
+            add_connection(one)
         module.add(one)
     return result
 

@@ -44,6 +44,8 @@ def is_file(operand: str) -> bool:
         return True
     if not Path(operand).exists() and (found := _LIKE_A_FILE.fullmatch(operand)):
         raise Problem(f"there is no file {found[1]}")
+    if operand.startswith(("/", "./", "../")) and not Path(operand).exists():
+        raise Problem(f"there is neither a file nor a socket {operand}")
     return False
 
 

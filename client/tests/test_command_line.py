@@ -61,6 +61,28 @@ class First(unittest.TestCase):
                 self.assertEqual(lines[-1], str(out.resolve()))
                 self.assertEqual(len(lines) > 1, terminal)
 
+    def test_a_page_that_cannot_be_written_names_the_way_out(self):
+        page = Page("", [report(fixtures.snapshot("stock-leak"))], [], [])
+        for words, end in ((["report"], "; see -o FILE, or --text$"), (["report", "-o", "/nowhere/x"], "directory$")):
+            with (
+                self.subTest(words),
+                mock.patch.object(command, "collected", return_value=(page, [])),
+                mock.patch.object(command, "chosen_targets", return_value=[Target()]),
+                mock.patch.object(command, "file_name", return_value="/nowhere/x.html"),
+                self.assertRaisesRegex(Problem, end),
+            ):
+                cli.main(words)
+
+    def test_verify_has_no_options_of_a_server(self):
+        with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit) as ended:
+            cli.main(["verify", "-h", "db1"])
+        self.assertEqual(ended.exception.code, 2)
+
+    def test_a_percentage_of_growth_has_a_floor(self):
+        with contextlib.redirect_stdout(io.StringIO()) as shown, self.assertRaises(SystemExit):
+            cli.main(["diff", "--help"])
+        self.assertIn("a percentage allows 1 MiB at least", " ".join(shown.getvalue().split()))
+
     def test_no_argument_and_help_show_examples(self):
         with contextlib.redirect_stderr(io.StringIO()) as shown:
             self.assertEqual(cli.main([]), 2)

@@ -245,6 +245,8 @@ class Files(Scratch):
                 self.output("diff", self.root / name, self.root / name)
         with self.assertRaisesRegex(Problem, "there is no file"):
             self.output("what-if", self.root / "night.rec", "--limit", "1G")
+        with self.assertRaisesRegex(Problem, "neither a file nor a socket .*/night$"):
+            self.output("diff", self.root / "night", self.root / "night")
 
     def test_reports_of_driven_states(self):
         paths = []
@@ -602,6 +604,8 @@ class Usage(unittest.TestCase):
             ["what-if", "--set", "max_connections"],
             ["record", "-o", "x", "--every", "soon"],
             ["record", "-o", "x", "--every", "1ms"],
+            ["top", "--every", "0"],
+            ["top", "--every", "0.1s"],
             ["diff", "a", "b", "--by", "rows"],
             ["diff", "a", "b", "--max-growth", "rows=5M"],
             ["stacks", "--top", "0"],

@@ -89,7 +89,18 @@ class OptionFiles(Scratch):
 
     def test_an_included_name_that_no_file_can_have(self):
         path = self.write("my.cnf", "[client]\nuser=u\n!include a\0b\n!includedir a\0b\n")
-        self.assertEqual(read_option_file(path), {"user": "u"})
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(read_option_file(path), {"user": "u"})
+
+    def test_what_mysql_does_not_take_is_told(self):
+        for text, words in (
+            ("[client\nuser=u\n", r"my.cnf has a line that is no group.*: \[client$"),
+            ("[client]\nuser=u\n!includedir missing\n", "includes .*/missing, which is no folder"),
+        ):
+            path = self.write("my.cnf", text)
+            with self.subTest(text), contextlib.redirect_stderr(io.StringIO()) as told:
+                read_option_file(path)
+            self.assertRegex(told.getvalue().strip(), words)
 
     def test_included_files(self):
         (self.root / "d").mkdir()
@@ -303,6 +314,10 @@ class Targets(unittest.TestCase):
 
     def test_the_password_is_not_shown(self):
         self.assertNotIn("secret", repr(target({"password": "secret"})))
+
+    def test_a_number_is_a_whole_one(self):
+        with self.assertRaisesRegex(Problem, "connect-timeout is a whole number, not '1.5'"):
+            target({"connect-timeout": "1.5"})
 
     def test_wrong_values_are_one_line(self):
         for options in ({"port": "x"}, {"port": "65536"}, {"port": "²"}, {"ssl-mode": "MAYBE"}, {"protocol": "PIPE"}):

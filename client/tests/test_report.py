@@ -259,6 +259,7 @@ class Renderers(unittest.TestCase):
 
     def test_html_asks_for_nothing(self):
         page = html.render(page_of(fixtures.snapshot("ours-idle")))
+        self.assertTrue(page.startswith("<!doctype html>"))
         self.assertIn("default-src 'none'", page)
         without_data = re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.S)
         loads = re.findall(r'(?:src|href)\s*=\s*"([^"#][^"]*)"', without_data)

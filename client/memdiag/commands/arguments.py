@@ -19,13 +19,16 @@ class Refuse(argparse.Action):
         raise WrongOption(f"{option} cannot be honoured: {NO_COMPRESSION}")
 
 
-def add_connection(parser: argparse.ArgumentParser) -> None:
+def add_common(parser: argparse.ArgumentParser) -> None:
     """--help instead of -h, which is the host here as in mysql."""
-    group = parser.add_argument_group("the server, as the mysql client is told")
-    group.add_argument("--help", action="help", help="show this and end")
-    group.add_argument(
+    parser.add_argument("--help", action="help", help="show this and end")
+    parser.add_argument(
         "-v", "--verbose", action="store_true", help="show each statement, its time, and where it failed"
     )
+
+
+def add_connection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the server, as the mysql client is told")
     group.add_argument("-h", "--host", help="host name or address")
     group.add_argument("-P", "--port", help="of TCP, which localhost takes with --protocol=TCP alone")
     group.add_argument("-S", "--socket", help="path of the Unix socket")
@@ -50,7 +53,7 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
         help="without TLS, send the password encrypted with a key that the server sends; a peer in the middle can read it",
     )
     group.add_argument("-C", "--compress", action=Refuse, nargs=0, help="refused: PyMySQL has no compression")
-    group.add_argument("--connect-timeout", help="seconds until the login is done (default: 10)")
+    group.add_argument("--connect-timeout", help="seconds until the login is done (default: 10; 0: no limit)")
     group.add_argument("--login-path", default="", help="of mysql_config_editor")
     group.add_argument("--defaults-file", default="", help="read only this option file")
     group.add_argument("--defaults-extra-file", default="", help="read this option file, too")

@@ -35,7 +35,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SIZE",
-        help=f"such as 64M, 10%%, pool=16M: growth by more ends with status {EXCEEDED}; may be repeated",
+        help=f"such as 64M, 10%%, pool=16M: growth by more ends with status {EXCEEDED}; a percentage allows 1 MiB at least;"
+        " may be repeated",
     )
     parser.add_argument("--all", action="store_true", help="also small differences")
     parser.add_argument("--json", action="store_true")

@@ -69,7 +69,10 @@ def run(options: argparse.Namespace) -> int:
     if place == "-":
         sys.stdout.write(text_of_page)
     else:
-        write_whole(Path(place), text_of_page)
+        try:
+            write_whole(Path(place), text_of_page)
+        except Problem as problem:
+            raise problem if options.out else Problem(f"{problem}; see -o FILE, or --text") from None
         if sys.stdout.isatty():
             sys.stdout.write(text.brief(page))
         print(Path(place).resolve())

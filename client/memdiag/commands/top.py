@@ -24,7 +24,7 @@ from memdiag.libraries import library
 from memdiag.model.trend import line_through
 from memdiag.model.units import duration, percent, share, shown, signed_size, size
 from memdiag.model.words import printable
-from memdiag.problem import Ended, Problem
+from memdiag.problem import Ended, Problem, WrongOption
 
 KEYS = "o order  |  p purge  |  r report  |  q quit"
 # A line is fitted to so many seconds.
@@ -41,6 +41,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    every = seconds_of(options.every)
+    if every < 0.2:
+        raise WrongOption("--every is at least 0.2s")
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise Problem("top needs a terminal; memdiag report --text does without")
     try:
@@ -49,7 +52,6 @@ def run(options: argparse.Namespace) -> int:
         raise Problem("top needs a terminal of Linux or macOS; memdiag report --text does without") from None
     _rich()
     (target,) = chosen_targets(options, [options.server] if options.server else [])
-    every = max(0.2, seconds_of(options.every))
     screen = Screen(target)
     screen.refresh()
     if screen.down:

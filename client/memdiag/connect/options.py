@@ -121,6 +121,8 @@ def read_option_file(
             continue
         if line.startswith("[") and "]" in line:
             group = line[1 : line.index("]")].strip().lower()
+        elif line.startswith("["):
+            warn(f"the option file {path} has a line that is no group, as it has no ]: {line}")
         elif line.startswith("!include") and depth < 10:
             for included in _included(line, path.parent):
                 name = os.path.normpath(included)
@@ -139,7 +141,10 @@ def _included(line: str, folder: Path) -> list[Path]:
     place = folder / name.strip()
     if word == "!include":
         return [place]
-    return sorted(place.glob("*.cnf")) if place.is_dir() else []
+    if not place.is_dir():
+        warn(f"the option file in {folder} includes {place}, which is no folder")
+        return []
+    return sorted(place.glob("*.cnf"))
 
 
 def _name(text: str) -> str:
@@ -336,7 +341,7 @@ def _of_words(words: str) -> dict[str, str]:
 def _number(values: Mapping[str, str], name: str, otherwise: int) -> int:
     text = values.get(name) or str(otherwise)
     if not text.isdecimal():
-        raise WrongOption(f"{name} is a number, not {text!r}")
+        raise WrongOption(f"{name} is a whole number, not {text!r}")
     if name == "port" and int(text) > 65535:
         raise WrongOption(f"port is at most 65535, not {text}")
     return int(text)

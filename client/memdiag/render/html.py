@@ -40,7 +40,8 @@ def render(page: Page) -> str:
         "picture_height": picture_height,
     }
     template = environment.get_template("page.html.j2")
-    return template.render(page=page, data=in_script(json.loads(as_json.render(page))))
+    # Its macros leave empty lines.
+    return template.render(page=page, data=in_script(json.loads(as_json.render(page)))).lstrip()
 
 
 def _jinja() -> Any:
