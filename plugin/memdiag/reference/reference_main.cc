@@ -156,10 +156,10 @@ std::string type_of(const System_variable &variable) {
     case System_variable::Type::boolean:
       return "boolean";
     case System_variable::Type::number:
-      return std::to_string(variable.min) + " to " +
-             std::to_string(variable.max);
     case System_variable::Type::bytes:
-      return "bytes";
+      return std::to_string(variable.min) + " to " +
+             std::to_string(variable.max) +
+             (variable.type == System_variable::Type::bytes ? " bytes" : "");
     case System_variable::Type::profile_mode:
       return "OFF, ON, RECORD";
     case System_variable::Type::memory_target:
@@ -212,7 +212,8 @@ void print_system_variables(std::ostream &out) {
          "These are set at any time, with SET PERSIST as well. A list sets the "
          "pools that it names, or `all` pools that can have the value; the "
          "other pools have their defaults, which the empty list restores. A "
-         "wrong list is an error and changes nothing. Example: `SET GLOBAL "
+         "wrong list is an error and changes nothing. A number out of range "
+         "becomes the nearest one in it, with a warning. Example: `SET GLOBAL "
          "memdiag_dirty_limit = 'session=64M, ddl=0'`.\n\n";
   print_system_variables(out, System_variable::Changed::any_time);
 }

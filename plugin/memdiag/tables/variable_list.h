@@ -66,16 +66,19 @@ inline constexpr auto system_variables = [] {
        "plugin's threads does"},
       {"memdiag_quiet_ms", list, any_time, 0, 0, 0,
        "How long a pool must be quiet before its unused pages are purged. A "
-       "list of pool=milliseconds or all=milliseconds. 0 leaves a pool to "
-       "decay"},
+       "list of pool=milliseconds or all=milliseconds, 0 to 3600000. 0 leaves "
+       "a "
+       "pool to decay"},
       {"memdiag_dirty_decay_ms", list, any_time, 0, 0, 0,
        "How long unused pages of a busy pool stay dirty (jemalloc's "
-       "dirty_decay_ms). A list of pool=milliseconds or all=milliseconds. -1 "
-       "keeps them"},
+       "dirty_decay_ms). A list of pool=milliseconds or all=milliseconds, -1 "
+       "to "
+       "3600000. -1 keeps them"},
       {"memdiag_muzzy_decay_ms", list, any_time, 0, 0, 0,
        "How long unused pages stay muzzy after they were dirty (jemalloc's "
-       "muzzy_decay_ms). A list of pool=milliseconds or all=milliseconds. -1 "
-       "keeps them"},
+       "muzzy_decay_ms). A list of pool=milliseconds or all=milliseconds, -1 "
+       "to "
+       "3600000. -1 keeps them"},
       {"memdiag_dirty_limit", list, any_time, 0, 0, 0,
        "Dirty bytes above which a pool is purged during a burst. A list of "
        "pool=bytes or all=bytes, with K, M or G. 0 is no limit"},
@@ -110,7 +113,9 @@ inline constexpr auto system_variables = [] {
       // into a sample of each block.
       {"memdiag_profile_sample_bytes", bytes, any_time, 512 << 10, 0, 1 << 30,
        "Bytes that a thread allocates between two samples, on average. A power "
-       "of two. While memdiag_profile is not OFF, setting it drops all samples "
+       "of two. Another number is an error; as an option of the start it is "
+       "kept, and memdiag_profile cannot be switched on. While memdiag_profile "
+       "is not OFF, setting it drops all samples "
        "and begins anew. A sampled block of up to 4 KiB takes 8 KiB while it "
        "lives"},
       {"memdiag_profile_memory", bytes, any_time, 32 << 20, 2 << 20,
