@@ -107,6 +107,10 @@ class Parsed(unittest.TestCase):
             shown([stack], [frame], known, []),
             ["1.00 MiB ± 1.00 KiB in 3 blocks, pool unknown, malloc, stack 1", "  f  a.cc:5  (inlined)", "  g  a.cc:9"],
         )
+        names = ("memdiag::profiling::on_sample", "je_prof_malloc_sample_object", "memdiag::h", "g")
+        called = shown([stack], [frame | {"FUNCTION": name} for name in names], {}, [])
+        self.assertEqual(called[1:], ["  memdiag::h", "  g"])
+        self.assertEqual(shown([stack], [frame | {"FUNCTION": "je_malloc"}], {}, [])[1:], ["  je_malloc"])
         (found,) = plain([stack], [frame, frame | {"STACK": 2}], known)
         (of_stack,) = found["frames"]
         self.assertEqual((found["live_bytes"], of_stack["build_id"]), (1 << 20, "ab"))

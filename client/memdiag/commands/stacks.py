@@ -71,6 +71,8 @@ def read(session: Session, top: int) -> tuple[list[Row], list[Row]]:
     return stacks, frames
 
 
+# The server's list is allocator_frames in plugin/memdiag/profile/frames_text.cc. Behind these, its helpers differ.
+_ALLOCATOR = ("je_", "prof_", "memdiag_", "memdiag::pools::", "memdiag::profiling::", "memdiag::routes::")
 Places = dict[tuple[str, int], list[lines.Line]]
 
 
@@ -105,11 +107,16 @@ def shown(stacks: list[Row], frames: list[Row], known: Places, missing: list[str
         )
         if stack["DIGEST"]:
             result.append(f"  statement {stack['DIGEST']}")
-        for frame in frames:
-            if frame["STACK"] == stack["STACK"]:
-                result += ["  " + words for words in of_frame(frame, known)]
+        for frame in _of_callers([frame for frame in frames if frame["STACK"] == stack["STACK"]]):
+            result += ["  " + words for words in of_frame(frame, known)]
         result.append("")
     return result + missing if missing else result[:-1]
+
+
+def _of_callers(frames: list[Row]) -> list[Row]:
+    """Without the profiler and the allocator, which each stack begins with. All, if there is nothing else."""
+    first = next((i for i, one in enumerate(frames) if not (one["FUNCTION"] or "").startswith(_ALLOCATOR)), 0)
+    return frames[first:]
 
 
 def plain(stacks: list[Row], frames: list[Row], known: Places) -> list[dict[str, Any]]:
