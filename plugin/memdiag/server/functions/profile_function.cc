@@ -1,7 +1,10 @@
 #include "plugin/memdiag/server/functions/functions.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -56,13 +59,24 @@ std::string *result_of(UDF_INIT *initid) {
 
 void deinit(UDF_INIT *initid) { delete result_of(initid); }
 
+/** In any letter case, as memdiag_purge() takes the name of a pool. */
 const Profile_format *find_format(UDF_ARGS *args) {
   if (args->args[0] == nullptr) return nullptr;
   const std::string_view name(args->args[0], args->lengths[0]);
   const auto found = std::find_if(
       profile_formats.begin(), profile_formats.end(),
-      [name](const Profile_format &format) { return name == format.name; });
+      [name](const Profile_format &format) {
+        return name.size() == strlen(format.name) &&
+               strncasecmp(name.data(), format.name, name.size()) == 0;
+      });
   return found == profile_formats.end() ? nullptr : &*found;
+}
+
+/** For a message, which has no room for a long one. */
+std::string first_argument(UDF_ARGS *args) {
+  if (args->args[0] == nullptr) return "NULL";
+  const std::string_view given(args->args[0], args->lengths[0]);
+  return "'" + std::string(given.substr(0, 64)) + "'";
 }
 
 enum class Outcome { text, null, error };
@@ -95,7 +109,7 @@ Outcome make_text(UDF_ARGS *args, std::string *text) {
   const Profile_format *const format = find_format(args);
   if (format == nullptr)
     return refuse("its first argument must be one of these formats: " +
-                  profile_format_names());
+                  profile_format_names() + "; it is " + first_argument(args));
   const Interruptible until_killed(sql_function::is_killed, thd);
   profile::Folded_bytes earlier;
   if (args->arg_count == 2) {
