@@ -7,7 +7,7 @@ from unittest import mock
 from memdiag.collect.sample import Sampler
 from memdiag.commands.top import Screen, layout
 from memdiag.connect.options import Target
-from memdiag.connect.session import Gone
+from memdiag.connect.session import Gone, Refused
 
 from tests.old_server import MySQLError, OldServer
 from tests.versions import SERVERS
@@ -65,6 +65,16 @@ class Narrow(unittest.TestCase):
                     for figure in (*figures, "9.00 MiB", "77.0 MiB", "1234567", "100 MiB", "3.00 MiB", "UTC"):
                         self.assertIn(figure, words)
                     self.assertLessEqual(max(map(len, words.split("\n"))), width)
+
+    def test_an_account_without_rights_sees_why_lists_are_empty(self):
+        for code, seen in ((1142, True), (1227, True), (1054, False)):
+            server = mock.Mock(ours=True, server={"flavour": "mysql"})
+            server.rows.side_effect = Refused(code, "no")
+            screen = Screen(Target(host="db1"), _session=server, _sampler=server)
+            server.sample.return_value = {"time": 1.0}
+            screen.refresh()
+            with self.subTest(code):
+                self.assertEqual("this account needs PROCESS" in drawn(screen), seen)
 
     def test_the_keys_of_a_question_are_seen(self):
         screen = Screen(Target(host="db1"), _sampler=mock.Mock(ours=True))

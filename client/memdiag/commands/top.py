@@ -78,6 +78,7 @@ _PURGES = """SELECT TIME, POOL, REASON, RELEASED_BYTES FROM information_schema.M
 _DIGESTS = """SELECT DIGEST, STATEMENTS, PEAK_BYTES FROM information_schema.MEMDIAG_DIGESTS
  WHERE DIGEST IS NOT NULL ORDER BY PEAK_BYTES DESC LIMIT 6"""
 ORDERS = ("memory", "time")
+_NO_RIGHT = (1142, 1227)  # SELECT on a table; PROCESS
 
 
 @dataclass
@@ -174,7 +175,9 @@ class Screen:
         assert self._session
         try:
             return self._session.rows(statement)
-        except Refused:
+        except Refused as error:
+            if error.code in _NO_RIGHT and not self.message:
+                self.message = "lists are empty: this account needs PROCESS, and SELECT on performance_schema"
             return []
 
     def _sessions(self) -> list[dict[str, Any]]:
