@@ -153,6 +153,10 @@ class WhatIf(unittest.TestCase):
         for name in ("ours-idle", "stock-idle", "mariadb-idle"):
             self.assertEqual(ceiling_lines(View(fixtures.snapshot(name)), GIB), [], name)
 
+    def test_a_limit_that_is_less_than_the_margin(self):
+        for limit in (1, 32 * MIB):
+            self.assertIn("its margin alone is more", "\n".join(ceiling_lines(View(with_ceiling()), limit)))
+
 
 class Report(unittest.TestCase):
     def section(self, data: dict[str, Any]) -> Any:

@@ -4,7 +4,7 @@ import math
 import os
 import time
 import unittest
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from memdiag.cli import main
@@ -247,6 +247,13 @@ class Files(Scratch):
             self.output("what-if", self.root / "night.rec", "--limit", "1G")
         with self.assertRaisesRegex(Problem, "neither a file nor a socket .*/night$"):
             self.output("diff", self.root / "night", self.root / "night")
+
+    def test_a_later_moment_first_is_told(self):
+        path = self.recording("r", {"time": 1.0, "rss": 5}, {"time": 9.0, "rss": 6})
+        for first, last, told in (("@first", "@last", False), ("@last", "@first", True)):
+            with redirect_stderr(io.StringIO()) as words:
+                self.output("diff", f"{path}{first}", f"{path}{last}")
+            self.assertEqual("is older than" in words.getvalue(), told)
 
     def test_reports_of_driven_states(self):
         paths = []
@@ -601,6 +608,7 @@ class Usage(unittest.TestCase):
         for words in (
             ["what-if"],
             ["what-if", "--limit", "8X"],
+            ["what-if", "--limit", "0"],
             ["what-if", "--set", "max_connections"],
             ["record", "-o", "x", "--every", "soon"],
             ["record", "-o", "x", "--every", "1ms"],

@@ -14,7 +14,7 @@ from memdiag.connect.session import Session
 from memdiag.model.units import moment, signed_size, size
 from memdiag.model.words import printable
 from memdiag.moments import Moment, is_file, of_file, of_snapshot
-from memdiag.problem import Problem, WrongOption
+from memdiag.problem import Problem, WrongOption, warn
 from memdiag.progress import Progress
 
 # The exit status of memdiag diff alone: something grew by more than --max-growth.
@@ -50,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
             raise WrongOption(f"--by {kind!r}: the kinds are {', '.join(KINDS)}")
     allowed = comparison.allowed_of(options.max_growth)
     before, after = (of_operand(options, operand) for operand in (options.before, options.after))
+    if after.time < before.time:
+        warn(f"{after.label} is older than {before.label}")
     found = comparison.differences(before, after, kinds)
     missing = comparison.missing(before, after, kinds)
     known = {kind for kind in kinds if before.parts.get(kind) or after.parts.get(kind)}

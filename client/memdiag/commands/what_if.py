@@ -51,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.limit and not options.set:
         raise WrongOption("say --limit SIZE, or --set VARIABLE=VALUE, or both")
     limit = bytes_of(options.limit) if options.limit else None
+    if limit == 0:
+        raise WrongOption("--limit must be more than 0")
     values = values_of(options.set)
     samples, view, gives_back = _read(options)
     result: list[str] = []
@@ -219,6 +221,8 @@ def ceiling_lines(view: View, limit: int) -> list[str]:
     if not has_ceiling(view):
         return []
     marks, floor, need = marks_of_limit(limit), pool_floor(view), needed_at_rest(view)
+    if marks.target <= 0:
+        return ["", "The ceiling has no target below this limit: its margin alone is more."]
     now = view.variable("memdiag_memory_target") or "not known"
     lines = [
         "",
