@@ -447,29 +447,30 @@ bool take_step(State *self, uint64_t now_us) {
   return !gives_back;
 }
 
-/** Without unused pages, and with the buffer pool at its floor. Caller holds
-`round`: nothing is parked meanwhile. @throws std::bad_alloc */
-Reading needed_now() {
-  uint64_t unused = 0;
-  (void)unused_bytes(&unused);
-  const uint64_t frames = locked_in_memory ? 0 : balloon::parkable_bytes();
-  return needed_at_rest(
-      account.kept_bytes(),
-      {unused,
-       frames_give(frames, regions::resident_bytes(Region_kind::buffer_pool),
-                   balloon::staying_bytes())});
-}
-
-/** The same, where the reserve does not fit below the target beside it. Empty:
-it does, or that is not known. The caller is as above.
-@throws std::bad_alloc */
+/** What the server needs with the buffer pool at its floor, where the reserve
+does not fit below the target beside it. Empty: it does, or that is not known.
+Caller holds `round`: nothing is parked meanwhile. @throws std::bad_alloc */
 Reading need_beyond_target() {
   const Marks marks = account.marks();
   const int64_t fits = marks.target_bytes - marks.reserve_bytes;
-  // To ask for the pages of a large buffer pool takes long.
-  if (account.level() == Level::unknown || account.kept_bytes() <= fits)
+  const auto has_room = [fits] { return account.kept_bytes() <= fits; };
+  if (!acts() || account.level() == Level::unknown || has_room())
     return std::nullopt;
-  const Reading need = needed_now();
+  // The giver would do so next. jemalloc counts pages as unused that were never
+  // written, so it does not tell what that gives.
+  uint64_t sum;
+  const std::array<uint64_t, pool_count> unused = unused_bytes(&sum);
+  for (size_t i = 0; i < pool_count; ++i)
+    if (unused[i] != 0)
+      (void)purging::purge(static_cast<Pool>(i), Purge_reason::pressure);
+  (void)account.read(monotonic_us());
+  // To ask for the pages of a large buffer pool takes long.
+  if (has_room()) return std::nullopt;
+  const uint64_t frames = locked_in_memory ? 0 : balloon::parkable_bytes();
+  const Reading need = needed_at_rest(
+      account.kept_bytes(),
+      {frames_give(frames, regions::resident_bytes(Region_kind::buffer_pool),
+                   balloon::staying_bytes())});
   return need && static_cast<int64_t>(*need) > fits ? need : std::nullopt;
 }
 
