@@ -14,6 +14,7 @@ inline uint64_t minus_or_zero(uint64_t a, uint64_t b) {
 /** amount * part / whole; 0 where the whole is 0. */
 inline uint64_t proportion(uint64_t amount, uint64_t part, uint64_t whole) {
   if (whole == 0) return 0;
+  if (part == whole) return amount;  // a quotient could be a byte less
   return static_cast<uint64_t>(static_cast<double>(amount) *
                                static_cast<double>(part) /
                                static_cast<double>(whole));

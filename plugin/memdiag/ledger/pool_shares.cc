@@ -74,11 +74,14 @@ uint64_t add_to_growing(uint64_t more, const All_pools &now,
 void share_out_metadata(const All_pools &counted, Shared_out *result) {
   uint64_t all = 0;
   for (const Pool_figures &pool : counted) all += pool.metadata_bytes;
-  const uint64_t metadata = std::min(result->other, all);
+  uint64_t metadata = std::min(result->other, all);
+  result->other -= metadata;
+  // Each takes its part of what is left, so that rounding leaves nothing.
   for (size_t i = 0; i < pool_count; ++i) {
-    Pool_split &pool = result->pools[i];
-    pool.metadata = proportion(metadata, counted[i].metadata_bytes, all);
-    result->other = minus_or_zero(result->other, pool.metadata);
+    const uint64_t part = proportion(metadata, counted[i].metadata_bytes, all);
+    result->pools[i].metadata = part;
+    metadata -= part;
+    all -= counted[i].metadata_bytes;
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/unittest/test.h"
+#include "plugin/memdiag/ledger/pool_shares.h"
 #include "plugin/memdiag/ledger/process_memory.h"
 #include "plugin/memdiag/tables/usage_tables.h"
 
@@ -667,6 +668,18 @@ TEST(Ledger, TheCheapFormHasTheBufferPoolByItsPagesOfData) {
   EXPECT_EQ(224 * mb, resident(Precision::cheap, 2 * pages));
   memdiag::regions::remove(mapping);
   munmap(mapping, size);
+}
+
+TEST(Ledger, MetadataAreSharedOutToTheLastByte) {
+  ledger::Walked walked{};
+  walked.walk.unowned_bytes = 1'000'003;
+  for (size_t i = 0; i < 7; ++i)
+    walked.pools[i].metadata_bytes = 1'000'000 + 7 * i;
+  const ledger::Shared_out parts = ledger::shared_out_exactly(walked);
+  EXPECT_EQ(0u, parts.other);
+  uint64_t sum = 0;
+  for (const auto &pool : parts.pools) sum += pool.metadata;
+  EXPECT_EQ(1'000'003u, sum);
 }
 
 char only_read[8 * mb];
