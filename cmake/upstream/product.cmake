@@ -82,10 +82,10 @@ endfunction()
 # The linker leads a target's calls of a function to our code. The name is the compiler's: if
 # no code called it, --wrap would do nothing. --undefined takes our file from its archive, and
 # that needs the function: a name that is gone is an error. Link-time optimization binds a call
-# before the linker could lead it, so the source that calls is compiled without, if its target
-# is named.
+# before the linker could lead it, unless the file that has the function is compiled without:
+# DEFINED names that file and its target.
 function(memdiag_lead_calls target source text name)
-  cmake_parse_arguments(ARG "" "OWNER" "" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEFINED" ${ARGN})
   memdiag_need_target(${target})
   file(STRINGS ${CMAKE_SOURCE_DIR}/${source} lines REGEX "${text}")
   if(NOT lines)
@@ -93,9 +93,11 @@ function(memdiag_lead_calls target source text name)
       "cmake/upstream/product.cmake and our file with __wrap_${name}")
   endif()
   target_link_options(${target} PRIVATE LINKER:--wrap=${name} LINKER:--undefined=__wrap_${name})
-  if(WITH_LTO AND ARG_OWNER)
-    set_property(SOURCE ${CMAKE_SOURCE_DIR}/${source} TARGET_DIRECTORY ${ARG_OWNER} APPEND
-      PROPERTY COMPILE_OPTIONS -fno-lto)
+  if(WITH_LTO AND ARG_DEFINED)
+    list(POP_FRONT ARG_DEFINED file owner)
+    memdiag_need_target(${owner})
+    set_property(SOURCE ${CMAKE_SOURCE_DIR}/${file} TARGET_DIRECTORY ${owner} APPEND PROPERTY
+      COMPILE_OPTIONS -fno-lto)
   endif()
 endfunction()
 
@@ -171,27 +173,30 @@ function(memdiag_lead_server_calls)
   # sql/memdiag/json_schemas.cc
   memdiag_lead_calls(mysqld sql/item_json_func.cc "is_valid_json_schema[(]document_string"
     _Z20is_valid_json_schemaPKcmS0_mRK22JsonSchemaErrorHandlerRKSt8functionIFvvEEPbP29Json_schema_validation_report
-    OWNER sql_main)
+    DEFINED sql-common/json_schema.cc sql_main)
   memdiag_lead_calls(mysqld sql/item_json_func.cc "cached_schema_validator->initialize[(]"
     _ZN21Json_schema_validator10initializeEP8MEM_ROOTPKcmRK22JsonSchemaErrorHandlerRKSt8functionIFvvEE
-    OWNER sql_main)
+    DEFINED sql-common/json_schema.cc sql_main)
   # sql/memdiag/refused_blocks.cc
   memdiag_lead_calls(mysqld sql/item_strfunc.cc "copy_if_not_alloced[(]str, res, orig_len[)]"
-    _Z19copy_if_not_allocedP6StringS0_m OWNER sql_main)
+    _Z19copy_if_not_allocedP6StringS0_m DEFINED sql-common/sql_string.cc sql_main)
   memdiag_lead_calls(mysqld sql/iterators/composite_iterators.cc "StoreFromTableBuffers[(]m_tables"
-    _ZN9pack_rows21StoreFromTableBuffersERKNS_15TableCollectionEP6String OWNER sql_main)
+    _ZN9pack_rows21StoreFromTableBuffersERKNS_15TableCollectionEP6String DEFINED sql/pack_rows.cc sql_main)
   memdiag_lead_calls(mysqld sql/iterators/composite_iterators.cc "LoadIntoTableBuffers[(]m_tables"
-    _ZN9pack_rows20LoadIntoTableBuffersERKNS_15TableCollectionEPKh OWNER sql_main)
+    _ZN9pack_rows20LoadIntoTableBuffersERKNS_15TableCollectionEPKh DEFINED sql/pack_rows.cc sql_main)
+  # sql/memdiag/threads.cc
+  memdiag_lead_calls(mysqld mysys/my_thr_init.cc "^bool my_thread_init[(][)]"
+    _Z14my_thread_initv DEFINED mysys/my_thr_init.cc mysys)
   # sql/memdiag/session_begins.cc
   memdiag_lead_calls(mysqld sql/conn_handler/connection_handler_per_thread.cc
-    "thd_prepare_connection[(]thd[)]" _Z22thd_prepare_connectionP3THD OWNER sql_main)
+    "thd_prepare_connection[(]thd[)]" _Z22thd_prepare_connectionP3THD DEFINED sql/sql_connect.cc sql_main)
   # sql/memdiag/binlog_cache.cc
   memdiag_lead_calls(mysqld sql/binlog_ostream.cc "LOG_PREFIX = \"ML\""
-    _Z16open_cached_fileP8IO_CACHEPKcS2_mi OWNER binlog)
+    _Z16open_cached_fileP8IO_CACHEPKcS2_mi DEFINED mysys/mf_cache.cc mysys)
   # storage/innobase/memdiag/virtual_columns.cc
   memdiag_lead_calls(mysqld storage/innobase/row/row0upd.cc "innobase_get_computed_value[(]"
     _Z27innobase_get_computed_valuePK8dtuple_tPK12dict_v_col_tPK12dict_table_tPP16mem_block_info_tS9_P3THDP5TABLEPK12dict_field_tS7_P5upd_t
-    OWNER innobase)
+    DEFINED storage/innobase/handler/ha_innodb.cc innobase)
 endfunction()
 
 function(memdiag_add_to_upstream)

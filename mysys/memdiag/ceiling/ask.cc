@@ -17,6 +17,9 @@ Answer answer(const Account &account, Tokens *tokens, Asked *asked,
               uint64_t rounds) {
   if (account.level() != Level::red) return Answer::room;
   if (told_to_end) {
+    if (refusal == Refusal::at_once &&
+        account.left_bytes() >= -account.marks().reserve_bytes / 2)
+      return Answer::room;
     if (refusal >= Refusal::at_once) return Answer::refuse;
     if (tokens->take(asked->bytes)) return Answer::tokens;
     if (refusal == Refusal::without_tokens ||

@@ -79,7 +79,8 @@ enum class Refusal : uint8_t {
   /** If there are no tokens for it now. */
   without_tokens,
   /** Although there are tokens: the block may stay when the statement has
-  ended, and its tokens would come back. */
+  ended, and its tokens would come back. But not while half of the reserve
+  beyond the target is left: not all code can do without its block. */
   at_once,
   /** The session keeps the block, and the end of the statement would not give
   it back. A statement that was told to end is refused at once. Behind the

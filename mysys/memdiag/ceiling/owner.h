@@ -106,6 +106,10 @@ struct Owner {
   /** The calling thread's statement is executed: it is neither read nor parsed,
   and no packet is read or sent for it. Called before a pool is asked. */
   bool (*is_executing)(){nullptr};
+  /** The calling thread's statement writes to a table whose engine knows no
+  transactions, and whose code may not look whether a string got its memory: a
+  half row would stay. Called before a pool is asked. */
+  bool (*writes_for_good)(){nullptr};
   /** The calling thread's statement was told to end, and asks for more. Called
   before a pool is asked: it may allocate and raise an error.
   @return true: it raised one. The caller of the pool looks for the error before

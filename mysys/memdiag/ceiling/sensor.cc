@@ -301,9 +301,10 @@ bool on_ask(Pool pool, size_t size, pools::Account account_of_block) {
     // It has waited, and the packet is read.
     if (self->text_in_vain && bytes <= small_bytes) return false;
     if (keeps && self->value_in_vain && account.left_bytes() < 0) return true;
+    const bool may = users_look && !ask_owner(&Owner::writes_for_good, false);
     return !wait(self, bytes,
                  {.refusal = keeps ? Refusal::after_the_wait
-                                   : refusal_of(pool, watched, users_look),
+                                   : refusal_of(pool, watched, may),
                   .raise = true});
   };
   const bool may_have = !is_short() || !is_refused();

@@ -25,9 +25,9 @@ namespace {
 /** See pools::may_be_refused. Callers that do not look, or lose what they had,
 have a hook (patches/hooks/0058) or come by sql/memdiag/refused_blocks.cc. */
 constexpr std::string_view whose_users_look[] = {
-    "memory/mysys/my_compress_alloc", "memory/sql/Filesort_buffer::sort_keys",
-    "memory/sql/NET::buff",           "memory/sql/READ_INFO",
-    "memory/sql/String::value",       "memory/sql/user_var_entry::value"};
+    "memory/sql/Filesort_buffer::sort_keys", "memory/sql/NET::buff",
+    "memory/sql/READ_INFO", "memory/sql/String::value",
+    "memory/sql/user_var_entry::value"};
 
 using routes::max_routes;
 

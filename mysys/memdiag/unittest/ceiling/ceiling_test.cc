@@ -719,8 +719,28 @@ TEST_F(Ceiling, a_block_that_is_not_looked_at_is_not_refused) {
   kernel_bytes = 990 * mb;
   EXPECT_TRUE(account.read(now_us));
   taker->told_to_end = true;
+  // Half of the reserve beyond the target is left.
+  EXPECT_TRUE(on_ask(Pool::session, 8 * mb, strings));
+  kernel_bytes = 1010 * mb;
+  EXPECT_TRUE(account.read(now_us));
   EXPECT_FALSE(on_ask(Pool::session, 8 * mb, strings));
   EXPECT_TRUE(on_ask(Pool::session, 8 * mb, strings + 1));
+}
+
+/** A half row would stay in a table without transactions. */
+TEST_F(Ceiling, a_block_is_not_refused_where_what_is_half_done_stays) {
+  static bool writes;
+  writes = true;
+  static constexpr Owner owner{.is_executing = [] { return true; },
+                               .writes_for_good = [] { return writes; }};
+  Taker *const taker = begin_statement(&owner);
+  let_threads_wait(true);
+  kernel_bytes = 1010 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  taker->told_to_end = true;
+  EXPECT_TRUE(on_ask(Pool::session, 8 * mb, strings));
+  writes = false;
+  EXPECT_FALSE(on_ask(Pool::session, 8 * mb, strings));
 }
 
 /** The variable of a session stays when its statement has ended. */
@@ -730,6 +750,8 @@ TEST_F(Ceiling, an_executed_statement_that_is_to_end_gets_no_block_that_stays) {
   static constexpr Owner owner{.is_executing = [] { return executes; }};
   Taker *const taker = begin_statement_at_red(&owner);
   taker->told_to_end = true;
+  kernel_bytes = 1020 * mb;
+  EXPECT_TRUE(account.read(now_us));
   EXPECT_FALSE(on_ask(Pool::session, mb, strings));
   EXPECT_EQ(0, tokens.taken_bytes());
   executes = false;
@@ -751,7 +773,7 @@ TEST_F(Ceiling, a_rollback_is_refused_nothing_and_does_not_wait) {
   EXPECT_TRUE(on_ask(Pool::session, 100 * mb, strings));
   EXPECT_EQ(waits, counters.waits);
   rolls_back = false;
-  EXPECT_FALSE(on_ask(Pool::session, mb, strings));
+  EXPECT_FALSE(on_ask(Pool::session, 100 * mb, strings));
 }
 
 /** The parser of JSON looks for no KILL. */

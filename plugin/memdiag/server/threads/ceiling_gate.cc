@@ -95,8 +95,9 @@ Expectation expectation_of(State *self, const Running &running) {
                ? thd->query().length < short_text_bytes
                : exempt::inserts_little(thd);
   };
-  if (!peak && is_short() && (hash == 0 || guess_is_small()))
-    return {0, hash == 0};
+  const bool is_known = hash == 0 && thd->lex->query_tables == nullptr;
+  if (!peak && is_short() && (is_known || guess_is_small()))
+    return {0, is_known};
   const int64_t plenty = account.marks().plenty_bytes;
   const int64_t expected = expected_of_beginner(
       hash != 0, peak, self->average_bytes.load(std::memory_order_relaxed),

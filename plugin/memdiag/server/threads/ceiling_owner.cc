@@ -208,6 +208,17 @@ bool is_executing() {
          !is_at_packet(thd);
 }
 
+bool writes_for_good() {
+  const THD *const thd = current_thd;
+  if (thd == nullptr) return false;
+  for (const TABLE *table = thd->open_tables; table != nullptr;
+       table = table->next)
+    if (table->reginfo.lock_type >= TL_WRITE_ALLOW_WRITE &&
+        !table->file->has_transactions())
+      return true;
+  return false;
+}
+
 bool keeps_value() {
   const THD *const thd = current_thd;
   return thd != nullptr &&
@@ -269,9 +280,13 @@ bool transaction_goes_on() {
 bool breaks_off() {
   THD *const thd = current_thd;
   if (!is_executing() || must_succeed()) return false;
+  // A CALL may contain what is never ended: what that reads may be kept. An
+  // expression of a routine has SQLCOM_END.
+  const enum_sql_command command = thd->lex->sql_command;
+  if (command != SQLCOM_END && !exempt::may_end(command)) return false;
   Running &running = own().running;
   // The caller of a step may not have looked at the error of the one before.
-  if (thd->is_error()) return is_told_to_end(running);
+  if (thd->is_error()) return true;
   if (running.of_event && !kill_event(thd, &running)) return false;
   raise_end_once(thd);
   return thd->is_error();

@@ -234,6 +234,7 @@ bool is_killed();
 bool keeps_value();
 uint64_t drops_of_values();
 bool is_executing();
+bool writes_for_good();
 bool is_before_parser();
 bool ends_at_once();
 bool must_succeed();

@@ -14,11 +14,17 @@
 namespace memdiag::ceiling {
 namespace {
 
-/** Errors of a statement that got no memory after it was told to end. */
-constexpr uint consequences[] = {ER_QUERY_INTERRUPTED, ER_OUTOFMEMORY,
-                                 ER_OUT_OF_RESOURCES,  ER_OUT_OF_SORTMEMORY,
-                                 EE_OUTOFMEMORY,       ER_RECORD_FILE_FULL,
-                                 ER_CAPACITY_EXCEEDED, ER_ENGINE_OUT_OF_MEMORY};
+/** Errors of a statement that got no memory after it was told to end. Where a
+constraint could not be computed, upstream says that it is violated. */
+constexpr uint consequences[] = {ER_QUERY_INTERRUPTED,
+                                 ER_OUTOFMEMORY,
+                                 ER_OUT_OF_RESOURCES,
+                                 ER_OUT_OF_SORTMEMORY,
+                                 EE_OUTOFMEMORY,
+                                 ER_RECORD_FILE_FULL,
+                                 ER_CAPACITY_EXCEEDED,
+                                 ER_ENGINE_OUT_OF_MEMORY,
+                                 ER_CHECK_CONSTRAINT_VIOLATED};
 
 void raise_end(Own *mine, THD *thd) {
   // Locks of rows stay until the transaction ends: to end the statement alone
