@@ -63,8 +63,9 @@ it is within a stored program. It allocates nothing and takes no lock, because
 the profiler calls it within an allocation (profile_switch.cc). */
 std::optional<sessions::Digest> current_digest(PSI_thread *thread);
 
-/** Warnings that the last statement of an idle session left
-(events_statements_current); 0 where statements are not counted. */
+/** Warnings that the last statement of an idle session raised
+(events_statements_current), of which the session keeps max_error_count; 0 where
+statements are not counted. */
 uint64_t warnings(PSI_thread *thread);
 
 /** Live bytes that the session's thread took, of all enabled instruments

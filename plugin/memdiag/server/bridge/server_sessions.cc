@@ -147,7 +147,8 @@ class Add_up : public Do_THD_Impl {
     if (perfschema::counts_memory_of(thd->get_psi())) ++found.counted_clients;
     if (thd->get_command() != COM_SLEEP) return;
     ++found.idle_clients;
-    found.idle_warnings += perfschema::warnings(thd->get_psi());
+    found.idle_warnings += std::min<uint64_t>(
+        perfschema::warnings(thd->get_psi()), thd->variables.max_error_count);
     found.idle_bytes += bytes.value_or(0);
     if (m_now_s >= thd->query_start_in_secs() + long_s)
       found.long_idle_bytes += bytes.value_or(0);
@@ -180,7 +181,8 @@ class Add_up : public Do_THD_Impl {
   }
 
   uint64_t held_strings(THD *thd) const {
-    bool may_hold = thd->get_command() != COM_SLEEP;
+    bool may_hold =
+        thd->get_command() != COM_SLEEP || thd->temporary_tables != nullptr;
     uint64_t bytes = 0;
     for (const instruments::Held &each :
          perfschema::held_at_most(thd->get_psi(), m_counted())) {

@@ -1655,7 +1655,7 @@ TEST(Advisor, WarningsEndWithTheirSession) {
   EXPECT_EQ(memdiag::advisor::end_sessions_with_warnings(), found.statement);
   for (const char *condition :
        {"SELECT CONCAT('KILL ', ", "events_statements_current",
-        "2 * WARNINGS >= MOST", "PROCESSLIST_COMMAND = 'Sleep'",
+        "2 * KEPT >= MOST", "PROCESSLIST_COMMAND = 'Sleep'",
         "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "metadata_locks",
         "'%otelcol%'"})
     EXPECT_NE(std::string::npos, found.statement->find(condition)) << condition;
