@@ -13,7 +13,9 @@
 #include "mysys/memdiag/upstream/hooks.h"
 
 bool begin_by_server() asm("__real__Z14my_thread_initv");
-bool begin_with_stack() asm("__wrap__Z14my_thread_initv");
+/** Hidden: group replication has a function of this name for its own calls. */
+[[gnu::visibility("hidden")]] bool begin_with_stack() asm(
+    "__wrap__Z14my_thread_initv");
 
 bool begin_with_stack() {
   const bool failed = begin_by_server();
