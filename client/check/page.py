@@ -31,7 +31,7 @@ AXE = "axe-core@4.14.1"
 # It has every part that a page can have.
 PICTURED = "ours-triggers"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="900" height="120"><title>flame</title><rect width="900" height="20" fill="#d98e32"/><text x="4" y="15">main</text></svg>'
-# What the page tells about itself: loaded resources, errors, overflow, axe's findings.
+# The page tells about itself: loaded resources, errors, overflow, axe's findings.
 PROBE = """(async () => {
   const own = [];
   for (const entry of performance.getEntriesByType("resource"))

@@ -174,9 +174,9 @@ struct Situation {
   bool locks_are_counted;
   /** Sessions of clients. */
   Reading clients;
-  /** What programs of triggers have. */
+  /** Programs of triggers have so much. */
   uint64_t trigger_bytes;
-  /** What open tables keep of strings, at least: no session can have it. */
+  /** Open tables keep so much of strings at least: no session can have it. */
   uint64_t kept_string_bytes;
   /** Open tables that can keep large values of expressions (holder_list.h), and
   those of ENGINE=CSV, which keep a row as a string. What a session took may be

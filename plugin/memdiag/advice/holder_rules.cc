@@ -69,7 +69,7 @@ class Holder_rules : Rules {
           "of the server";
     if (&holder == find_holder("uncounted memory")) judge_warnings(found);
     if (!holding.owner || may_be_of_tables(holder)) return;
-    // What an idle session computed is not what it has.
+    // An idle session has not all that it computed: open tables may keep it.
     if (holder.of_expressions && is_idle(*holding.owner)) return;
     name_owner(*holding.owner, found);
     if (&holder == find_holder("rows with large values"))
@@ -112,7 +112,7 @@ class Holder_rules : Rules {
     offer_to_end(end_sessions_with_warnings(), found);
   }
 
-  /** What sessions computed may not be theirs to free. */
+  /** Sessions computed it, and open tables may keep it. */
   bool may_be_of_tables(const Holder &holder) const {
     return is_kept_by_tables(holder) || tables_that_keep(holder) != 0;
   }

@@ -103,7 +103,7 @@ class Pool_rules : Rules {
     }
   }
 
-  /** What the largest session has of values that open tables may keep. */
+  /** The largest session took so much for values that open tables may keep. */
   uint64_t of_expressions() const {
     uint64_t bytes = 0;
     for (const Held_part &part : m_now.held_by_largest)

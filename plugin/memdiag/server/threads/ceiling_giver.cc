@@ -447,8 +447,8 @@ bool take_step(State *self, uint64_t now_us) {
   return !gives_back;
 }
 
-/** What the server needs with the buffer pool at its floor, where the reserve
-does not fit below the target beside it. Empty: it does, or that is not known.
+/** The server needs so much with the buffer pool at its floor, and the reserve
+does not fit below the target beside that. Empty: it does, or that is not known.
 Caller holds `round`: nothing is parked meanwhile. @throws std::bad_alloc */
 Reading need_beyond_target() {
   const Marks marks = account.marks();

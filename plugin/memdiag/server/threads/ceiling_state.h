@@ -143,8 +143,8 @@ struct State {
   /** @} */
   std::string kept_file;
   std::optional<uint64_t> limits_us;
-  /** What the server needed at rest, where the administrator's target had no
-  room for it and the reserve. */
+  /** The server needed so much at rest, and the administrator's target had no
+  room for that and the reserve. Empty: it had. */
   Reading need_beyond_target{};
   uint64_t watched_us{0};
   uint64_t woken_us{0};
