@@ -1,6 +1,7 @@
 # The statements of cases.py. "==" begins a kind; "change" has the table of its rows. ":before" and ":after" are of all
 # cases of the kind. A line is a case, and an indented one goes on with it; ";" is between its statements, and ";;" where
-# one of them is a program. Names in braces are filled in.
+# one of them is a program. Where a kind has ":in", a line is an expression, and stands there for "{}". Names in braces
+# are filled in.
 
 == read sort
 :before SET sort_buffer_size = 32768, join_buffer_size = 128, read_rnd_buffer_size = 1
@@ -132,6 +133,262 @@ SELECT 1 FRM t
 DO 1
 SELECT CAST(s AS SIGNED), s + 1 FROM t ORDER BY id
 
+== read long values
+:in SELECT {} FROM w ORDER BY id
+CONCAT(a, b, c)
+CONCAT_WS('-', a, b)
+CONCAT_WS(a, b, 1, b)
+REPEAT(a, 3)
+SPACE(70000)
+REVERSE(a)
+UPPER(a)
+LOWER(b)
+UPPER(CONVERT(a USING gb18030))
+LPAD(a, 90000, b)
+RPAD(b, 90000, 'é')
+LPAD(b, 30000, a)
+LTRIM(a)
+RTRIM(CONCAT(a, ' '))
+TRIM(BOTH 'W' FROM a)
+TRIM(LEADING a FROM CONCAT(a, a, 1))
+LEFT(a, 30000)
+RIGHT(b, 30000)
+SUBSTRING(a, 9, 30000)
+SUBSTRING_INDEX(a, ' ', 5000)
+SUBSTRING_INDEX(b, ',', -2500)
+INSERT(a, 3, 5, b)
+INSERT('ab', 2, 0, b)
+REPLACE(a, 'ö', 'oe')
+REPLACE(b, 'text', a)
+REPLACE(b, ',', '')
+QUOTE(b)
+QUOTE(c)
+ELT(2, a, b)
+ELT(1, CONCAT(a, b), 'x')
+EXPORT_SET(5, a, b, ',', 3)
+MAKE_SET(3, a, b)
+SOUNDEX(a)
+HEX(a)
+HEX(c)
+UNHEX(HEX(c))
+TO_BASE64(c)
+FROM_BASE64(TO_BASE64(c))
+COMPRESS(a)
+UNCOMPRESS(COMPRESS(a))
+UNCOMPRESSED_LENGTH(COMPRESS(a))
+AES_ENCRYPT(a, 'key')
+AES_DECRYPT(AES_ENCRYPT(b, 'key'), 'key')
+AES_ENCRYPT('text', b)
+SHA2(a, 256)
+SHA1(b)
+CRC32(CONCAT(a, b))
+STATEMENT_DIGEST(CONCAT('SELECT \'', b, '\''))
+STATEMENT_DIGEST_TEXT(CONCAT('SELECT 1', REPEAT(' + 1', 9000)))
+STATEMENT_DIGEST_TEXT(CONCAT('SELECT \'', a, '\''))
+VALIDATE_PASSWORD_STRENGTH(CONVERT(b USING gb18030))
+FORMAT(1234.5, 2, b)
+DATE_FORMAT('2020-02-02', b)
+DATE_FORMAT('2020-02-02', CONCAT(b, '%W %M'))
+TIME_FORMAT('10:11:12', a)
+STR_TO_DATE(b, b)
+STR_TO_DATE(a, b)
+CAST(b AS DATETIME)
+FROM_UNIXTIME(1, b)
+GET_FORMAT(DATE, 'USA')
+CAST(a AS CHAR CHARACTER SET utf16)
+CONVERT(a USING utf32)
+CONVERT(b USING utf8mb4)
+CAST(a AS BINARY)
+CAST(c AS CHAR CHARACTER SET latin1)
+CAST(b AS SIGNED)
+b + 1
+CAST(b AS DECIMAL(9, 2))
+a COLLATE utf8mb4_bin
+_utf8mb4'x' + a
+CAST(j AS CHAR)
+CAST(a AS CHAR(30000))
+WEIGHT_STRING(a)
+WEIGHT_STRING(b AS CHAR(20000))
+CHARSET(CONCAT(a, b))
+a = b
+a < CONCAT(a, 'x')
+STRCMP(a, b)
+a BETWEEN b AND CONCAT(a, a)
+a IN (b, CONCAT(a, ''), x)
+a LIKE CONCAT('%', 'rd')
+b LIKE CONCAT(b, '%')
+LIKE_RANGE_MIN(a, 20000)
+NULLIF(a, b)
+IFNULL(NULLIF(a, a), b)
+COALESCE(NULL, CONCAT(a, b), a)
+IF(a > b, CONCAT(a, b), c)
+CASE a WHEN b THEN a ELSE CONCAT(b, a) END
+CASE WHEN a > b THEN CONCAT(a, 1) ELSE b END
+GREATEST(a, b, x)
+LEAST(CONCAT(a, 1), b)
+FIELD(a, b, x, a)
+FIND_IN_SET('text', REPLACE(b, ' ', ','))
+INSTR(a, b)
+LOCATE(b, CONCAT(a, b))
+POSITION('text' IN b)
+ISNULL(CONCAT(a, b))
+BIT_COUNT(c)
+BIT_LENGTH(CONCAT(a, b))
+CHAR_LENGTH(REPEAT(a, 2))
+ORD(a)
+ASCII(CONCAT(b, a))
+c & c
+c ^ c
+~c
+c << 3
+a REGEXP 'rd [0-9]$'
+REGEXP_REPLACE(a, 'ö', 'oe')
+REGEXP_REPLACE(b, 'text', a)
+REGEXP_SUBSTR(b, '.*')
+REGEXP_INSTR(a, '9 W')
+REGEXP_LIKE('x', CONCAT('y|', b))
+INET_ATON(a)
+INET6_ATON(b)
+IS_UUID(a)
+UUID_TO_BIN(b)
+BIN_TO_UUID(c)
+CONV(b, 16, 2)
+FORMAT_BYTES(b)
+GTID_SUBSET(a, b)
+GTID_SUBTRACT(CONCAT('00000000-0000-0000-0000-000000000001:1', REPEAT(':3-5', 9000)), '')
+MD5(CONCAT(a, b))
+LENGTH(RANDOM_BYTES(1000))
+NAME_CONST('n', 1)
+COERCIBILITY(a)
+LOAD_FILE('{folder}/rows')
+ST_GeoHash(1, 2, 90)
+CURRENT_USER()
+STRING_TO_VECTOR(CONCAT('[1', REPEAT(',2', 9000), ']'))
+VECTOR_TO_STRING(STRING_TO_VECTOR(CONCAT('[1', REPEAT(',2.5', 9000), ']')))
+JSON_QUOTE(a)
+JSON_UNQUOTE(JSON_QUOTE(b))
+JSON_UNQUOTE(j->'$.a')
+j->>'$.a'
+JSON_EXTRACT(j, '$.b', '$.a')
+JSON_SET(j, '$.a', b)
+JSON_INSERT(j, '$.z', a)
+JSON_REPLACE(j, '$.b', CAST(j AS JSON))
+JSON_REMOVE(j, '$.a')
+JSON_ARRAY_APPEND(j, '$.b', a)
+JSON_ARRAY_INSERT(j, '$.b[0]', b)
+JSON_ARRAY(a, b, j)
+JSON_OBJECT('a', a, 'j', j)
+JSON_OBJECT(b, 1, a, 2)
+JSON_MERGE_PATCH(j, JSON_OBJECT('c', a))
+JSON_MERGE_PRESERVE(j, j)
+JSON_PRETTY(j)
+JSON_KEYS(JSON_OBJECT(b, 1, a, 2))
+JSON_TYPE(j->'$.b')
+JSON_VALID(CONCAT('[', b))
+JSON_VALID(CAST(j AS CHAR))
+JSON_DEPTH(CAST(j AS CHAR))
+JSON_LENGTH(CAST(j AS CHAR), '$.b')
+JSON_CONTAINS(j, '"x"', '$.b')
+JSON_CONTAINS(CAST(j AS CHAR), CAST(j AS CHAR))
+JSON_CONTAINS_PATH(j, 'one', '$.c')
+JSON_SEARCH(j, 'all', 'x')
+JSON_SEARCH(j, 'one', CONCAT(LEFT(b, 20000), '%'))
+JSON_STORAGE_SIZE(CAST(j AS CHAR))
+JSON_STORAGE_FREE(j)
+JSON_VALUE(CAST(j AS CHAR), '$.a')
+JSON_VALUE(j, '$.a' RETURNING CHAR(40000))
+a MEMBER OF (JSON_ARRAY(b, a))
+JSON_SCHEMA_VALID(JSON_OBJECT('required', JSON_ARRAY('a', b)), j)
+JSON_SCHEMA_VALIDATION_REPORT(JSON_OBJECT('required', JSON_ARRAY(b)), j)
+CAST(CONCAT('[', b) AS JSON)
+CAST(a AS JSON)
+j = CAST(CAST(j AS CHAR) AS JSON)
+j < JSON_SET(j, '$.a', 1)
+j + 1
+CAST(j->'$.a' AS CHAR)
+LENGTH(j)
+ExtractValue(x, '//e')
+ExtractValue(x, '/r/e[2]')
+ExtractValue(x, 'count(/r/e[@k="v"])')
+ExtractValue(CONCAT(x, '<'), '//e')
+ExtractValue(x, CONCAT('/r/', REPEAT('e|/', 9000)))
+UpdateXML(x, '/r/e[3]', b)
+UpdateXML(x, '/r', CONCAT(x, x))
+ST_AsText(g)
+ST_AsBinary(g)
+ST_GeomFromText(ST_AsText(g))
+ST_GeomFromWKB(ST_AsBinary(g))
+ST_AsGeoJSON(g)
+ST_AsText(ST_GeomFromGeoJSON(ST_AsGeoJSON(g)))
+ST_AsText(ST_SwapXY(g))
+ST_AsText(ST_Simplify(g, 1))
+ST_AsText(ST_Collect(g))
+ST_Length(g)
+ST_NumPoints(g)
+ST_AsText(ST_PointN(g, 9))
+ST_AsText(ST_Envelope(g))
+ST_AsText(ST_ConvexHull(g))
+ST_IsSimple(ST_StartPoint(g))
+ST_AsText(ST_LineInterpolatePoints(g, 0.01))
+ST_AsText(ST_Transform(ST_SRID(g, 4326), 3857))
+ST_AsText(ST_Validate(g))
+ST_GeomFromText(a)
+ST_GeomFromText(CONCAT('MULTIPOINT(0 0', REPEAT(', 1 1', 9000), ')'))
+ST_AsText(ST_Union(g, POINT(1, 1)))
+ST_AsText(ST_Intersection(g, g))
+ST_AsText(ST_Buffer(g, 1, ST_Buffer_Strategy('point_square')))
+ST_Distance(g, POINT(9, 9))
+ST_HausdorffDistance(g, g)
+MBRContains(g, POINT(1, 2))
+ST_Contains(ST_GeomFromText('POLYGON((0 0, 9 0, 9 9, 0 9, 0 0))'), g)
+LineString(POINT(1, 2), POINT(3, 4))
+ST_AsText(GeometryCollection(g, g, POINT(1, 1)))
+ST_AsText(MultiLineString(g, g))
+c | c
+
+== read long values in statements
+SELECT JSON_OVERLAPS(CAST(j AS CHAR), j) FROM w ORDER BY id
+SELECT MAX(a), MIN(CONCAT(b, a)) FROM w
+SELECT GROUP_CONCAT(a SEPARATOR '/'), COUNT(DISTINCT a) FROM w
+SELECT GROUP_CONCAT(DISTINCT b, a ORDER BY a DESC SEPARATOR 'ö') FROM w
+SELECT JSON_ARRAYAGG(a), JSON_OBJECTAGG(b, j) FROM w
+SELECT ST_AsText(ST_Collect(g)) FROM w
+SELECT BIT_AND(LEFT(c, 500)), BIT_OR(LEFT(c, 500)) FROM w
+SELECT ANY_VALUE(CONCAT(a, b)) FROM w
+SELECT CONCAT(a, b) AS y, COUNT(*) FROM w GROUP BY y ORDER BY y
+SELECT a, COUNT(*) FROM w GROUP BY a WITH ROLLUP
+SELECT DISTINCT CONCAT(a, b), x FROM w ORDER BY 1
+SELECT a, b, c FROM w ORDER BY CONCAT(a, b), c DESC
+SELECT id, LAG(a) OVER (ORDER BY id), FIRST_VALUE(CONCAT(b, a)) OVER (ORDER BY id) FROM w ORDER BY id
+SELECT id, MAX(a) OVER (ORDER BY id), NTH_VALUE(j, 2) OVER (ORDER BY id ROWS 1 PRECEDING) FROM w ORDER BY id
+SELECT JSON_ARRAYAGG(a) OVER (ORDER BY id) FROM w ORDER BY id
+SELECT y.a, z.b FROM w y JOIN w z ON y.a = z.a ORDER BY y.id
+SELECT y.a, z.b FROM w y LEFT JOIN w z ON y.a = CONCAT(z.a, '') AND y.c = z.c ORDER BY y.id
+SELECT a FROM w UNION SELECT b FROM w ORDER BY 1
+SELECT a FROM w INTERSECT SELECT CONCAT(a, '') FROM w ORDER BY 1
+SELECT id FROM w WHERE a IN (SELECT CONCAT(a, '') FROM w y) ORDER BY id
+SELECT id FROM w WHERE (SELECT MAX(CONCAT(y.a, y.b)) FROM w y WHERE y.id <= w.id) > b ORDER BY id
+SELECT id FROM w WHERE a > ALL (SELECT b FROM w y) ORDER BY id
+SELECT v.* FROM w, LATERAL (SELECT CONCAT(w.a, w.b) AS y) v ORDER BY w.id
+WITH RECURSIVE r (n, y) AS (SELECT 1, CAST('ab' AS CHAR(60000)) UNION ALL SELECT n + 1, CONCAT(y, y) FROM r WHERE n <
+  15) SELECT MD5(y) FROM r ORDER BY n
+SELECT z.* FROM w, JSON_TABLE(j, '$' COLUMNS (y LONGTEXT PATH '$.a', k JSON PATH '$.b')) z ORDER BY id
+SELECT COUNT(*), MAX(k) FROM w, JSON_TABLE(CAST(j AS CHAR), '$.b[*]' COLUMNS (k VARCHAR(9) PATH '$')) z
+SELECT MD5(IF(id = 1, a, b)), @y := CONCAT(a, b), MD5(@y) FROM w ORDER BY id
+SELECT * FROM w ORDER BY id
+TABLE w ORDER BY a LIMIT 1
+SET @y = (SELECT CONCAT(a, b) FROM w WHERE id = 1);SELECT MD5(@y);SET @y = UPPER(@y);SELECT MD5(@y);SET @y = NULL
+SELECT a, b INTO @y, @z FROM w WHERE id = 1;SELECT MD5(@y), MD5(@z);SET @y = NULL, @z = NULL
+SET @y = CONCAT('SELECT MD5(\'', REPEAT('ö', 20000), '\')');PREPARE a FROM @y;EXECUTE a;EXECUTE a;DEALLOCATE PREPARE
+  a;SET @y = NULL
+PREPARE a FROM 'SELECT UPPER(?), CONCAT(a, ?), INSERT(?, 2, 3, b) FROM w ORDER BY id';SET @p = REPEAT('pö',
+  20000);EXECUTE a USING @p, @p, @p;EXECUTE a USING @p, @p, @p;DEALLOCATE PREPARE a;SET @p = NULL
+PREPARE a FROM 'SELECT UPPER(REPEAT(''q'', 40000)), LOWER(''{40000 letters}''), INSERT(''{40000 letters}'', 2, 1,
+  ''é'')';EXECUTE a;EXECUTE a;DEALLOCATE PREPARE a
+DO CONCAT(REPEAT('a', 70000), 'b')
+SELECT MD5(CONCAT('{70000 letters}', 'ö')), MD5(N'{70000 letters}'), MD5(_utf16 x'00410042')
+SHOW CREATE TABLE w
+
 == read prepared
 PREPARE a FROM 'SELECT i, COUNT(*) FROM t WHERE s = ? OR i = ? GROUP BY i ORDER BY i';SET @p = 'beta', @q = 4;EXECUTE a
   USING @p, @q;EXECUTE a USING @q, @p;DEALLOCATE PREPARE a
@@ -247,6 +504,23 @@ DELETE FROM t WHERE i IN (2, 3)
 DELETE t FROM t JOIN u USING (id) WHERE u.i > 4
 DELETE FROM t ORDER BY at DESC LIMIT 9
 WITH c AS (SELECT id FROM u WHERE i > 5) DELETE FROM t WHERE id IN (SELECT id FROM c)
+
+== change w: long values
+INSERT INTO w (id, a, b) VALUES (9, REPEAT('ö', 30000), REPEAT('b', 50000)), (8, '{70000 letters}', NULL)
+INSERT INTO w SELECT id + 10, CONCAT(a, b), b, CONCAT(c, c), JSON_SET(j, '$.z', a), x, g FROM w
+INSERT INTO w (id, a) SELECT 1, b FROM w y WHERE id = 2 ON DUPLICATE KEY UPDATE a = CONCAT(w.a, VALUES(a)), b =
+  UPPER(w.b)
+INSERT IGNORE INTO w (id, a, j) SELECT id + 1, CONCAT(a, a), CONCAT('"', b, '"') FROM w y
+INSERT IGNORE INTO w (id, b, x) SELECT id + 20, CONCAT(a, 'ö'), CONVERT(CONCAT(b, 'é') USING latin1) FROM w y
+REPLACE INTO w (id, a, j) SELECT id, CONCAT(b, a), JSON_MERGE_PRESERVE(j, j) FROM w y
+UPDATE w SET a = CONCAT(a, b), b = REVERSE(b), c = UNHEX(HEX(c)) WHERE id = 1
+UPDATE w SET j = JSON_SET(j, '$.a', a), x = UpdateXML(x, '/r/e[1]', b)
+UPDATE w SET j = JSON_REPLACE(j, '$.a', 'short'), a = b
+UPDATE w SET a = INSERT(a, 5, 2, b), g = ST_GeomFromText(ST_AsText(g))
+UPDATE w y JOIN w z ON y.id = z.id + 1 SET y.a = CONCAT(z.a, z.b)
+UPDATE w SET b = CONCAT(a, b) ORDER BY CONCAT(b, a)
+DELETE FROM w WHERE CONCAT(a, b) LIKE 'W%'
+DELETE FROM w WHERE REPEAT(b, 2) > a ORDER BY CONCAT(a, b) LIMIT 1
 
 == change h: triggers
 UPDATE h SET n = 1 WHERE id < 9

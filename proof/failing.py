@@ -4,7 +4,8 @@
   proof/failing.py [--injections 1000000] [--arm dev] [--seed 1] [--case TEXT]
 
 Soft: a pool has no page. Nobody may notice. Hard: malloc has none either. The client gets an error that says so, or the
-right answer; then the same statement answers as ever. No block stays, and the tables are good. Sources of our figures
+right answer; then the same statement answers as ever. Refused: the ceiling ends the statement, and it gets no large
+block any more. The client gets the ceiling's error, whatever the statement computes. No block stays, and the tables are good. Sources of our figures
 fail, too. An injection is a run in which something failed. An interrupted run goes on with the next statement.
 """
 
@@ -47,6 +48,9 @@ SOURCES = (
 # Out of memory, in the words of mysys, the server, and the engines.
 CLEAR = frozenset((5, 1037, 1038, 1041, 1114, 3950))
 OF_ENGINE = 1030
+# The ceiling puts its own error in the place of the second one.
+OF_CEILING = frozenset((3170, 1317))
+WITHOUT = ("hard", "refused")
 
 
 @dataclass
@@ -58,7 +62,8 @@ class Counts:
     statements: int = 0
     injections: int = 0
     hard: int = 0
-    tolerated: int = 0  # hard, and the answer was right
+    refused: int = 0
+    tolerated: int = 0  # of these two, and the answer was right
     reads: int = 0
     failed: int = 0  # allocations
     crashes: int = 0
@@ -139,7 +144,11 @@ class Trial:
         packed = [pool for pool in server.pools if pool not in KEPT]
         others = [pool for pool in server.pools if pool in KEPT]
         routes = server.routes if case.hard else []
-        for names, kind, fast in ((packed, "own", packs), (others, "own", False), (routes, "hard", packs)):
+        refused = [] if case.commits else [route for route in server.routes if route in cases.REFUSED]
+        for names, kind, fast in (
+            *((packed, "own", packs), (others, "own", False)),
+            *((routes, "hard", packs), (refused, "refused", False)),
+        ):
             used = self.used(names, fast)
             ways = [Way(name, kind, count) for name in used for count in (1, FOREVER)]
 
@@ -227,6 +236,7 @@ class Trial:
         counts.injections += 1
         counts.failed += run.failed
         counts.hard += way.kind == "hard"
+        counts.refused += way.kind == "refused"
         counts.kinds[self.case.kind] += 1
         counts.pools[way.what or "all"] += 1
         lost = any(answer.lost for answer in run.answers)
@@ -236,7 +246,7 @@ class Trial:
             if way.what in self.server.routes:
                 self.server.routes.remove(way.what)  # a start takes seconds
             return False
-        if way.kind != "hard":
+        if way.kind not in WITHOUT:
             if words:
                 self.fault(f"{where}: {words}")
                 self.server.begin()
@@ -248,7 +258,10 @@ class Trial:
             return True
         self.counts.errors["lost" if lost else str(error)] += 1
         # A packet that cannot be read ends the session.
-        clear = error in CLEAR or (error == OF_ENGINE and ("emory" in text or way.what in cases.UNCLEAR_ON_STOCK))
+        if way.kind == "refused":
+            clear = error in OF_CEILING
+        else:
+            clear = error in CLEAR or (error == OF_ENGINE and ("emory" in text or way.what in cases.UNCLEAR_ON_STOCK))
         if not clear and not (lost and "NET::" in way.what):
             self.fault(f"{where}: {words}")
         if lost or self.case.before or len(self.case.texts) > 1:
@@ -295,8 +308,8 @@ def render(counts: Counts) -> str:
     return (
         f"{counts.injections} injections in {counts.statements} statements of {len(counts.kinds)} kinds:"
         f" {len(counts.faults)} statements with a fault, {counts.crashes} crashes. {counts.failed} allocations of"
-        f" {len(counts.pools)} pools and routes failed; {counts.hard} injections were hard, {counts.tolerated} of which"
-        f" the statement did without, the others had the errors {errors}; {counts.reads} were of sources of figures;"
+        f" {len(counts.pools)} pools and routes failed; {counts.hard} injections were hard, and in {counts.refused} the"
+        f" ceiling refused a block; {counts.tolerated} of these the statement did without, the others had the errors {errors}; {counts.reads} were of sources of figures;"
         f" {counts.tables} tables were good. {kinds}."
     )
 

@@ -40,7 +40,7 @@ class Arm:
     @property
     def ours(self) -> bool:
         """True if it is this project's server."""
-        return self.preset in (*SHIPPED, "profile", "debug")
+        return self.preset in (*SHIPPED, "profile", "debug", "sanitize")
 
     def build(self) -> Build:
         kind = Distribution if self.preset == "debian" else Build
@@ -134,6 +134,15 @@ ARMS: dict[str, Arm] = {
         ),
         Arm("profile", "profile", "the same writing that profile: slow, only for bench/pgo_train.py"),
         Arm("debug", "debug", "the same with upstream's assertions, for proof/"),
+        Arm(
+            "sanitize",
+            "sanitize",
+            "the same under the address and undefined sanitizers, for proof/",
+            {
+                "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+                "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+            },
+        ),
         Arm("debian", "debian", "Debian's own mysql-server of unstable, unpacked"),
         Arm(
             "debian-jemalloc",

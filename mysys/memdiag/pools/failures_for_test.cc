@@ -19,6 +19,8 @@ struct Settings {
   /** 0: any. */
   std::atomic<pid_t> thread{0};
   std::atomic<bool> hard{false};
+  std::atomic<bool (*)()> may_fail{nullptr};
+  std::atomic<void (*)()> fails{nullptr};
 };
 constinit Settings settings;
 constinit std::atomic<uint32_t> failures_left{0};
@@ -42,8 +44,13 @@ Failure next_failure(Pool pool, Account account) {
       (of_account != 0 && of_account != account) ||
       (of_thread != 0 && of_thread != gettid()))
     return Failure::none;
+  const auto may_fail = settings.may_fail.load(std::memory_order_relaxed);
+  if (may_fail != nullptr && !may_fail()) return Failure::none;
   if (take_one(&settings.to_skip) || !take_one(&failures_left))
     return Failure::none;
+  if (const auto fails = settings.fails.load(std::memory_order_relaxed);
+      fails != nullptr)
+    fails();
   return settings.hard.load(std::memory_order_relaxed) ? Failure::hard
                                                        : Failure::soft;
 }
@@ -55,6 +62,8 @@ uint32_t fail_allocations_for_test(const Failures &failures) {
   settings.account.store(failures.account);
   settings.thread.store(failures.this_thread ? gettid() : 0);
   settings.hard.store(failures.hard);
+  settings.may_fail.store(failures.may_fail);
+  settings.fails.store(failures.fails);
   failures_left.store(failures.count, std::memory_order_release);
   set_attention(Attention::failures, failures.count != 0);
   return left_over;

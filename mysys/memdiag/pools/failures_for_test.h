@@ -28,6 +28,11 @@ struct Failures {
   /** false: the pool has no page to give. true: the general allocator has no
   memory either, and allocate() returns nullptr. */
   bool hard{false};
+  /** false: this one succeeds, and is not counted. Called in allocate(), for
+  those that the other members choose; it may lock and allocate. */
+  bool (*may_fail)(){nullptr};
+  /** One fails. As may_fail. */
+  void (*fails)(){nullptr};
 };
 
 /** Make allocations from pools fail.

@@ -14,7 +14,9 @@
                          MEMDIAG_ROUTES, '' for all pools. kind: 'soft', the
                          pool has no page, in any thread; 'own', the same in
                          this session's thread; 'hard', the general allocator
-                         has none either, in this session's thread.
+                         has none either, in this session's thread; 'refused',
+                         as 'hard', where the ceiling could refuse the block to
+                         a statement that it has told to end just then.
                          skip: how many succeed before. count: how many fail; 0
                          ends it. Returns how many of the call before have not
                          happened; the rest of this statement may be hit already
@@ -42,15 +44,21 @@
 #include <optional>
 #include <string_view>
 
+#include "my_sys.h"
+#include "mysqld_error.h"
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/base/fault.h"
+#include "mysys/memdiag/ceiling/owner.h"
 #include "mysys/memdiag/ceiling/sensor.h"
+#include "mysys/memdiag/ceiling/taken.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/server/tables/statement.h"
+#include "sql/current_thd.h"
+#include "sql/sql_class.h"
 
 namespace {
 
@@ -130,15 +138,40 @@ bool find(std::string_view what, memdiag::pools::Failures *failures) {
   return false;
 }
 
+/** Below a target, which the owner of the sensor needs. */
+bool may_be_refused() {
+  using memdiag::ceiling::Owner;
+  const auto is = [](bool (*Owner::*what)()) {
+    return memdiag::ceiling::ask_owner(what, false);
+  };
+  return !memdiag::ceiling::thread.busy && is(&Owner::is_executing) &&
+         !is(&Owner::writes_for_good) && !is(&Owner::must_succeed) &&
+         !is(&Owner::holds_lock);
+}
+
+void tell_to_end() {
+  THD *const thd = current_thd;
+  thd->killed = THD::KILL_QUERY;
+  if (!thd->is_error())
+    my_printf_error(ER_CAPACITY_EXCEEDED, "refused by a test",
+                    MYF(ME_FATALERROR));
+  memdiag::ceiling::thread.error_is_raised = true;
+}
+
 Answer allocate(const Arguments &arguments) {
   const std::string_view kind = arguments.text(2);
   memdiag::pools::Failures failures{
       .count = static_cast<uint32_t>(arguments.number(4)),
       .skip = static_cast<uint32_t>(arguments.number(3))};
-  if ((kind != "soft" && kind != "own" && kind != "hard") ||
+  const bool refused = kind == "refused";
+  if ((kind != "soft" && kind != "own" && kind != "hard" && !refused) ||
       !find(arguments.text(1), &failures))
     return std::nullopt;
-  failures.hard = kind == "hard";
+  failures.hard = kind == "hard" || refused;
+  if (refused) {
+    failures.may_fail = may_be_refused;
+    failures.fails = tell_to_end;
+  }
   failures.this_thread = kind != "soft";
   return memdiag::pools::fail_allocations_for_test(failures);
 }
