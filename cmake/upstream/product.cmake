@@ -180,6 +180,8 @@ function(memdiag_lead_server_calls)
   # sql/memdiag/refused_blocks.cc
   memdiag_lead_calls(mysqld sql/item_strfunc.cc "copy_if_not_alloced[(]str, res, orig_len[)]"
     _Z19copy_if_not_allocedP6StringS0_m DEFINED sql-common/sql_string.cc sql_main)
+  memdiag_lead_calls(mysqld sql/item_strfunc.cc "statement_string->c_ptr_safe[(][)]"
+    _ZN6String11mem_reallocEmb DEFINED sql-common/sql_string.cc sql_main)
   memdiag_lead_calls(mysqld sql/iterators/composite_iterators.cc "StoreFromTableBuffers[(]m_tables"
     _ZN9pack_rows21StoreFromTableBuffersERKNS_15TableCollectionEP6String DEFINED sql/pack_rows.cc sql_main)
   memdiag_lead_calls(mysqld sql/iterators/composite_iterators.cc "LoadIntoTableBuffers[(]m_tables"

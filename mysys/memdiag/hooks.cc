@@ -1,6 +1,6 @@
 /*
   Every function that patched files of upstream call: upstream/hooks.h,
-  upstream/realloc_hooks.h, upstream/scope_hooks.h, upstream/thread_hooks.h,
+  upstream/malloc_hooks.h, upstream/scope_hooks.h, upstream/thread_hooks.h,
   upstream/idle_hooks.h, upstream/interval_hooks.h and upstream/message_hooks.h
   declare them. Each hands its call on to the room that does the work. This file
   is above all rooms, and nothing calls it by any other name.
@@ -26,8 +26,8 @@
 #include "mysys/memdiag/upstream/hooks.h"
 #include "mysys/memdiag/upstream/idle_hooks.h"
 #include "mysys/memdiag/upstream/interval_hooks.h"
+#include "mysys/memdiag/upstream/malloc_hooks.h"
 #include "mysys/memdiag/upstream/message_hooks.h"
-#include "mysys/memdiag/upstream/realloc_hooks.h"
 #include "mysys/memdiag/upstream/scope_hooks.h"
 #include "mysys/memdiag/upstream/thread_hooks.h"
 
@@ -62,6 +62,8 @@ void *memdiag_allocate(Packed_tag tag, size_t size, bool zero) {
 void memdiag_free(Packed_tag tag, void *block, size_t size) {
   routes::free(tag, block, size);
 }
+
+bool memdiag_error_is_raised() { return memdiag::ceiling::error_is_raised(); }
 
 bool memdiag_is_same_size_class(size_t size, size_t other) {
   return memdiag::placed::usable(size) == memdiag::placed::usable(other);

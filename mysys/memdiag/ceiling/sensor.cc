@@ -312,6 +312,7 @@ bool on_ask(Pool pool, size_t size, pools::Account account_of_block) {
     self->value_in_vain |= keeps;
     forget();
     tell_owner(&Owner::refused);
+    self->error_is_raised = true;
   }
   (void)ends_at_once(self);
   if (self->text_in_vain && ask_owner(&Owner::gives_up, false))
@@ -570,6 +571,8 @@ bool message_goes_on() {
   if (!may) counters.refused.fetch_add(1);
   return may;
 }
+
+bool error_is_raised() { return std::exchange(thread.error_is_raised, false); }
 
 void message_ended() {
   if (thread.asked_without && !thread.in_statement) (void)end();

@@ -125,6 +125,10 @@ malloc(), in small blocks that cannot be refused: the X plugin does.
 @return false: it must not, and the error was raised */
 bool value_comes(size_t size);
 
+/** The calling thread got no block because of an ask, and the error of that was
+raised. True once for each block. */
+bool error_is_raised();
+
 /** The calling thread serves a new session. */
 void session_begins();
 /** The calling thread never waits until it begins another statement, or until

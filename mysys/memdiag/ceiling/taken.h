@@ -84,6 +84,8 @@ struct Thread {
   uint64_t drops_of_values{0};
   /** A part of a value was refused after its wait. */
   bool value_in_vain{false};
+  /** A block was refused, and the error of that is raised. */
+  bool error_is_raised{false};
   /** Promised for what follows the parsing, until the statement has grown to
   parsed_bytes. */
   int64_t later_bytes{0};

@@ -1,8 +1,8 @@
 /*
   What the patched my_malloc.cc needs: the hooks (hooks.h), what frees a block
-  that a debug build fails to get on purpose, and a function that reduces a
-  block without moving it (patches/diets/0039-realloc-in-place.patch). No other
-  file includes this.
+  that a debug build fails to get on purpose, the flags of a block that was
+  refused, and a function that reduces a block without moving it
+  (patches/diets/0039-realloc-in-place.patch). No other file includes this.
 */
 
 #ifndef MEMDIAG_MY_MALLOC_H
@@ -10,9 +10,11 @@
 
 #include <cstdlib>
 
+#include "my_inttypes.h"
+#include "my_sys.h"
 #include "mysql/psi/mysql_memory.h"
 #include "mysys/memdiag/upstream/hooks.h"
-#include "mysys/memdiag/upstream/realloc_hooks.h"
+#include "mysys/memdiag/upstream/malloc_hooks.h"
 
 namespace memdiag {
 
@@ -24,6 +26,14 @@ struct Free {
     tag != 0 ? memdiag_free(tag, block, size) : ::free(block);
   }
 };
+
+/** Where the ceiling has refused the block, its error says more than that of
+upstream, which writes a line into the error log for each block. */
+inline myf flags_behind(const void *block, Packed_tag tag, myf flags) {
+  return block == nullptr && tag != 0 && memdiag_error_is_raised()
+             ? flags & ~MY_WME
+             : flags;
+}
 
 /** Reduces a block to `size` bytes where it lies, if it is a pool's and keeps
 its size class. Growing is another matter: where a pool is disabled, another
