@@ -101,6 +101,16 @@ class A_trial(Scratch):
             bad = lambda way, skip, wrong=wrong: wrong if way.kind == "hard" else RIGHT  # noqa: E731
             self.assertEqual(not self.trial(_Server({"memory/sql/x": 1}, bad)).faults, good)
 
+    def test_a_refused_block_is_the_error_of_the_ceiling(self):
+        route = cases.REFUSED[0]
+        for wrong, good in ((OTHER, False), (error(5), False), (error(3170), True), (RIGHT, True)):
+            bad = lambda way, skip, wrong=wrong: wrong if way.kind == "refused" else RIGHT  # noqa: E731
+            self.assertEqual(not self.trial(_Server({route: 1}, bad)).faults, good)
+        counts = self.trial(_Server({route: 1}), Case("join", ("SELECT 1",), hard=False))
+        self.assertEqual((counts.hard, counts.refused), (0, 2))
+        counts = self.trial(_Server({route: 1}), Case("ALTER", ("SELECT 1",), after=("SELECT 1",)))
+        self.assertEqual((counts.hard, counts.refused), (2, 0))
+
     def test_what_a_session_keeps_fails_one_packet_after_the_other(self):
         server = _Server({"session": 9})
         self.assertEqual(self.trial(server).injections, 1 + 2 * 9 + 1)
