@@ -90,6 +90,12 @@ struct Owner {
   statement of nobody_waits() may wait as long while it runs. Called from
   malloc(). */
   uint64_t (*longest_wait_us)(){nullptr};
+  /** The calling thread is about to wait before it reads an event. It gives up
+  the mutex that the receiver and SHOW REPLICA STATUS need. Called before a pool
+  is asked.
+  @return true: it did, and takes_lock() follows on the same thread */
+  bool (*leaves_lock)(){nullptr};
+  void (*takes_lock)(){nullptr};
   /** KILL, a time limit or the ceiling ends the calling thread's statement. The
   thread then waits as one that was told to end. Called from malloc(). */
   bool (*is_killed)(){nullptr};

@@ -273,6 +273,11 @@ bool wait(Thread *self, int64_t bytes, May may) {
 }
 
 void wait_to_read(Thread *self) {
+  if (account.level() != Level::red) {
+    self->went_on = 0;
+    return;
+  }
+  const bool left_lock = ask_owner(&Owner::leaves_lock, false);
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   const int64_t left_before = account.left_bytes();
   uint64_t now_us = began_us;
@@ -306,6 +311,7 @@ void wait_to_read(Thread *self) {
   }
   self->went_on = went_on ? self->went_on + 1 : 0;
   if (now_us != began_us) note_wait(now_us - began_us, went_on, left_before);
+  if (left_lock) tell_owner(&Owner::takes_lock);
 }
 
 void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {

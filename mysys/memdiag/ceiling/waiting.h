@@ -51,8 +51,8 @@ constexpr int64_t taken_for_event(int64_t bytes, int64_t applied_bytes) {
   return std::max(2 * bytes, 4 * bytes - applied_bytes);
 }
 /** The thread reads a large event of a replica. It is promised what its workers
-will take for it, and waits for that. Meanwhile it holds a mutex that SHOW
-REPLICA STATUS needs. So it waits for longest_ask_us at most; for
+will take for it, and waits for that. Meanwhile it gives up the mutex that the
+receiver and SHOW REPLICA STATUS need. It waits for longest_ask_us at most; for
 longest_large_ask_us if to go on would end the server, and the end of another
 event will bring room. Workers never wait. */
 void wait_to_read(Thread *self);

@@ -29,6 +29,10 @@ std::atomic<uint64_t> now_us{1'000'000};
 std::atomic<uint64_t> looks{0};
 std::atomic<Replica_block> kind{Replica_block::other};
 std::atomic<bool> killed{false};
+std::atomic<bool> has_lock{false};
+/** How often a reader gave its lock up. */
+std::atomic<unsigned> left_lock{0};
+std::atomic<bool> waited_with_lock{false};
 /** Called once, behind a look at the clock. */
 std::atomic<void (*)()> behind_look{nullptr};
 
@@ -41,7 +45,18 @@ uint64_t test_clock_us(clockid_t) {
 
 constexpr Owner owner{
     .replica_block = [](pools::Account) { return kind.load(); },
-    .is_killed = [] { return killed.load(); }};
+    .leaves_lock =
+        [] {
+          if (!has_lock.exchange(false)) return false;
+          ++left_lock;
+          return true;
+        },
+    .takes_lock = [] { has_lock = true; },
+    .is_killed =
+        [] {
+          if (has_lock) waited_with_lock = true;
+          return killed.load();
+        }};
 
 /** Makes no room. */
 class Giver : public memdiag_test::Giver {
@@ -210,6 +225,24 @@ TEST_F(Loose, a_thread_waits_to_read_an_event_until_there_is_room) {
   reader.join();
   EXPECT_EQ(waits + 1, counters.waits);
   EXPECT_EQ(went_on, counters.went_on);
+}
+
+TEST_F(Loose, it_waits_without_its_lock) {
+  left_lock = 0;
+  has_lock = true;
+  allocate(m_blocks, Replica_block::event);
+  on_freed(m_blocks);
+  EXPECT_EQ(0u, left_lock) << "there is room";
+  EXPECT_TRUE(has_lock);
+  leave(3 * size);
+  const Giver giver;
+  EXPECT_GE(waited_us(), longest_ask_us);
+  EXPECT_EQ(1u, left_lock);
+  EXPECT_TRUE(has_lock);
+  EXPECT_FALSE(waited_with_lock);
+  has_lock = false;
+  leave(500 * mb);
+  EXPECT_GT(longest_ask_us, waited_us()) << "the next wait is long again";
 }
 
 TEST_F(Loose, it_does_not_wait_for_ever_nor_as_long_each_time) {

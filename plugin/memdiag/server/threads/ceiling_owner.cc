@@ -165,6 +165,22 @@ Replica_block replica_block(pools::Account account) {
              : Replica_block::other;
 }
 
+/** Upstream reads events with this mutex, and gives it up in the same function
+where it waits itself. SHOW REPLICA STATUS takes it behind the connection's,
+which the receiver needs for each event that it has written: a query of a
+monitor would stop the receiver. Nothing that the mutex protects is held over
+the call that allocates the event. */
+bool leaves_lock() {
+  const THD *const thd = current_thd;
+  if (thd == nullptr || thd->rli_slave == nullptr ||
+      !server_locks::is_mine(thd->rli_slave->data_lock))
+    return false;
+  mysql_mutex_unlock(&thd->rli_slave->data_lock);
+  return true;
+}
+
+void takes_lock() { mysql_mutex_lock(&current_thd->rli_slave->data_lock); }
+
 bool text_comes() {
   if (statement_gate::is_let_through()) return false;
   statement_gate::note_let_through(&gate, true);

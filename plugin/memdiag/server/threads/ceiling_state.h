@@ -230,6 +230,8 @@ bool text_comes();
 bool goes_on();
 bool has_account();
 bool nobody_waits();
+bool leaves_lock();
+void takes_lock();
 bool is_killed();
 bool keeps_value();
 uint64_t drops_of_values();

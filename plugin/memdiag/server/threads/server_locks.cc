@@ -58,4 +58,6 @@ bool holds_one(const THD &thd) {
          std::any_of(std::begin(removals), std::end(removals), is_mine);
 }
 
+bool is_mine(const mysql_mutex_t &mutex) { return is_of(mutex, gettid()); }
+
 }  // namespace memdiag::server_locks

@@ -10,6 +10,8 @@
 #ifndef MEMDIAG_SERVER_LOCKS_H
 #define MEMDIAG_SERVER_LOCKS_H
 
+#include "mysql/components/services/bits/mysql_mutex_bits.h"
+
 class THD;
 
 namespace memdiag::server_locks {
@@ -18,6 +20,9 @@ namespace memdiag::server_locks {
 read (another C library than glibc), those that are mutexes are not seen.
 @param thd  of the calling thread */
 bool holds_one(const THD &thd);
+
+/** The calling thread holds the mutex. False where its owner cannot be read. */
+bool is_mine(const mysql_mutex_t &mutex);
 
 }  // namespace memdiag::server_locks
 
