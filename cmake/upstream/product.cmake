@@ -186,6 +186,9 @@ function(memdiag_lead_server_calls)
     _ZN9pack_rows21StoreFromTableBuffersERKNS_15TableCollectionEP6String DEFINED sql/pack_rows.cc sql_main)
   memdiag_lead_calls(mysqld sql/iterators/composite_iterators.cc "LoadIntoTableBuffers[(]m_tables"
     _ZN9pack_rows20LoadIntoTableBuffersERKNS_15TableCollectionEPKh DEFINED sql/pack_rows.cc sql_main)
+  # sql/memdiag/events.cc
+  memdiag_lead_calls(mysqld sql/event_data_objects.cc "sphead->execute_procedure[(]thd"
+    _ZN7sp_head17execute_procedureEP3THDP14mem_root_dequeIP4ItemE DEFINED sql/sp_head.cc sql_main)
   # sql/memdiag/threads.cc
   memdiag_lead_calls(mysqld mysys/my_thr_init.cc "^bool my_thread_init[(][)]"
     _Z14my_thread_initv DEFINED mysys/my_thr_init.cc mysys)
