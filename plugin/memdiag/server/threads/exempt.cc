@@ -124,6 +124,15 @@ bool is_short(const THD &thd, const Item &item) {
   }
 }
 
+/** Upstream waits within a commit with these stages: for its turn in the binary
+log, and until a replica has the transaction. The second one is a plugin's, and
+known by its name alone. */
+bool waits_in_commit(const char *stage) {
+  return stage == stage_wait_on_commit_ticket.m_name ||
+         (stage != nullptr &&
+          strcmp(stage, "Waiting for semi-sync ACK from replica") == 0);
+}
+
 bool has_short_values(const THD &thd) {
   if (thd.query().length > longest_text || !thd.stmt_arena->is_regular())
     return false;
@@ -228,8 +237,10 @@ bool commits(const THD *thd) {
   // Upstream leaves the stage behind when it has read its dictionary. A
   // statement that is no DDL has no plan any more when it commits.
   const enum_sql_command command = thd->query_plan.get_command();
-  return thd->proc_info() == stage_waiting_for_handler_commit.m_name &&
-         (command == SQLCOM_END || !may_end(command));
+  const char *const stage = thd->proc_info();
+  return (stage == stage_waiting_for_handler_commit.m_name &&
+          (command == SQLCOM_END || !may_end(command))) ||
+         waits_in_commit(stage);
 }
 
 bool may_be_logged_as_text(const THD *thd) {
