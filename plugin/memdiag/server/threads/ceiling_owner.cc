@@ -81,6 +81,9 @@ bool is_large() {
   const bool late = running->taker == nullptr;
   // It passed as a small one.
   const bool runs = late && statement_gate::is_let_through();
+  // The first one of a group commit works for the sessions of the others.
+  // Theirs may end before this statement does.
+  if (runs && mine.session_with_handler != thd->thread_id()) return false;
   // In a routine or a trigger, the whole statement grows.
   if (runs && exempt::must_run(mine.command)) {
     exempt_thread(true);
