@@ -40,13 +40,17 @@ namespace tracking = memdiag::tracking;
 
 /** The server applies persisted variables while it starts, and the first that
 fails ends its loop: each variable that was persisted later would be lost,
-super_read_only among them. */
-bool is_starting() { return get_server_state() == SERVER_BOOTING; }
+super_read_only among them. A SET of the init_file fails as that of a session.
+*/
+bool is_starting(const THD *thd) {
+  return get_server_state() == SERVER_BOOTING &&
+         !thd->is_init_file_system_thread();
+}
 
 /** A value that was refused, while the server starts: the variable takes its
 default, and the error log says why. @return false: the server runs */
 bool takes_default(sys_var *variable, THD *thd, set_var *var) {
-  if (!is_starting()) return false;
+  if (!is_starting(thd)) return false;
   std::string reason = "it cannot have the value that was set";
   if (thd->is_error()) {
     reason = thd->get_stmt_da()->message_text();
@@ -188,7 +192,7 @@ bool check_power_of_two(sys_var *variable, THD *thd, set_var *var) {
 /** Switching waits for readers of the profile, so the lock that each new
 connection needs is released meanwhile. Two SETs at the same time take turns,
 and each applies the newest values. */
-bool apply_profile() {
+bool apply_profile(const THD *thd) {
   using memdiag::profile_switch::settings;
   static constinit std::mutex one_at_a_time;
   mysql_mutex_unlock(&LOCK_global_system_variables);
@@ -207,7 +211,7 @@ bool apply_profile() {
   }
   mysql_mutex_lock(&LOCK_global_system_variables);
   if (wrong.empty()) return false;
-  if (is_starting()) {
+  if (is_starting(thd)) {
     memdiag::error_log::warn("memdiag_profile stays OFF: " + wrong);
     return false;
   }
@@ -216,13 +220,15 @@ bool apply_profile() {
   return true;
 }
 
-bool update_profile(sys_var *, THD *, enum_var_type) { return apply_profile(); }
+bool update_profile(sys_var *, THD *thd, enum_var_type) {
+  return apply_profile(thd);
+}
 
 /** The new value holds from the next begin on, which is now. */
-bool update_profile_setting(sys_var *, THD *, enum_var_type) {
+bool update_profile_setting(sys_var *, THD *thd, enum_var_type) {
   return memdiag::profile_switch::settings.mode !=
              memdiag::profile_switch::off &&
-         apply_profile();
+         apply_profile(thd);
 }
 
 /** As Sys_var_enum wants them: ended by nullptr. */
