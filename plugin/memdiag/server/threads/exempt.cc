@@ -48,10 +48,19 @@ bool is_administrator(THD *thd) {
 own in the list. */
 bool is_of_server(const Table_ref &table) {
   if (table.is_derived()) return true;
-  return is_infoschema_db(table.db, table.db_length) ||
-         is_perfschema_db(table.db, table.db_length) ||
-         my_strcasecmp(system_charset_info, table.db, "mysql") == 0 ||
-         my_strcasecmp(system_charset_info, table.db, "sys") == 0;
+  const auto is_named = [&table](const char *name) {
+    return my_strcasecmp(system_charset_info, table.db, name) == 0;
+  };
+  // Each statement that is known to be small comes here.
+  switch (table.db_length) {
+    case std::char_traits<char>::length("sys"):
+      return is_named("sys");
+    case std::char_traits<char>::length("mysql"):
+      return is_named("mysql");
+    default:
+      return is_infoschema_db(table.db, table.db_length) ||
+             is_perfschema_db(table.db, table.db_length);
+  }
 }
 
 bool reads_only_tables_of_server(const LEX &lex) {
@@ -195,10 +204,13 @@ bool is_exempt(THD *thd) {
          thd->sp_runtime_ctx != nullptr || must_run(thd->lex->sql_command);
 }
 
+bool looks_at_server(const LEX &lex) {
+  return (sql_command_flags[lex.sql_command] & CF_STATUS_COMMAND) != 0 ||
+         reads_only_tables_of_server(lex);
+}
+
 bool administers(THD *thd) {
-  const LEX &lex = *thd->lex;
-  const bool shows = sql_command_flags[lex.sql_command] & CF_STATUS_COMMAND;
-  return (shows || reads_only_tables_of_server(lex)) && is_administrator(thd);
+  return looks_at_server(*thd->lex) && is_administrator(thd);
 }
 
 bool holds_what_others_wait_for(THD *thd) {

@@ -28,8 +28,10 @@ bool must_run(enum_sql_command command);
 /** Replication runs the thread, or the server or a plugin runs it for itself.
  */
 bool is_of_system(const THD *thd);
-/** An administrator looks at the server: the statement is a SHOW, or a SELECT
-from nothing but the server's own schemas. May take a lock of the privileges'
+/** The statement is a SHOW, or a SELECT from nothing but the server's own
+schemas. Cheap. */
+bool looks_at_server(const LEX &lex);
+/** An administrator looks at the server. May take a lock of the privileges'
 cache. */
 bool administers(THD *thd);
 
