@@ -64,9 +64,7 @@ void look() {
 /** A statement that grew so much waits at red. A quarter of the reserve behind
 the target, many small ones would take the rest. */
 int64_t waiting_bytes() {
-  return account.left_bytes() < -account.marks().reserve_bytes / 4
-             ? int64_t{interval_bytes}
-             : small_bytes;
+  return has_room_for_small(account) ? small_bytes : int64_t{interval_bytes};
 }
 
 /** True if the thread has no shard of a pool, nor a latch of InnoDB's: it is
@@ -231,7 +229,7 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   }
   if (account.level() != Level::red || since_base < waiting_bytes()) return;
   if (may)
-    (void)wait(self, grown, {});
+    (void)wait(self, grown, {.small = since_base < small_bytes});
   else
     self->owes = true;
 }
@@ -302,10 +300,13 @@ bool on_ask(Pool pool, size_t size, pools::Account account_of_block) {
     if (self->text_in_vain && bytes <= small_bytes) return false;
     if (keeps && self->value_in_vain && account.left_bytes() < 0) return true;
     const bool may = users_look && !ask_owner(&Owner::writes_for_good, false);
-    return !wait(self, bytes,
-                 {.refusal = keeps ? Refusal::after_the_wait
-                                   : refusal_of(pool, watched, may),
-                  .raise = true});
+    return !wait(
+        self, bytes,
+        {.refusal =
+             keeps ? Refusal::after_the_wait : refusal_of(pool, watched, may),
+         .raise = true,
+         .small = !large && self->taker.grown_bytes.load(
+                                std::memory_order_relaxed) < small_bytes});
   };
   const bool may_have = !is_short() || !is_refused();
   if (!may_have) {
@@ -525,6 +526,7 @@ int64_t end() {
   while (self->block_count != 0) drop_block(self, self->block_count - 1);
   self->asked_bytes = 0;
   self->went_on = 0;
+  self->small_waited_us = 0;
   if (self->token_bytes != 0)
     tokens.give_back(std::exchange(self->token_bytes, 0));
   const int64_t peak = std::exchange(self->peak_bytes, 0);

@@ -68,6 +68,8 @@ struct Thread {
   int64_t token_bytes{0};
   /** See Asked::went_on. */
   uint32_t went_on{0};
+  /** How long the statement has waited as a small one. */
+  uint64_t small_waited_us{0};
   /** The size of the large text or packet that the statement began with. 0:
   there is none. */
   int64_t text_bytes{0};

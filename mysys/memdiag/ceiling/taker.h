@@ -69,7 +69,8 @@ struct Taker {
 
 /** A statement that grew so much is told to the owner. */
 constexpr int64_t large_bytes = 1 << 20;
-/** A statement that grew less does not wait while the target is kept. */
+/** A statement that grew less does not wait while it is less than a quarter of
+the reserve beyond the target, unless it asks for a large block. */
 constexpr int64_t small_bytes = 256 << 10;
 
 }  // namespace memdiag::ceiling

@@ -244,10 +244,18 @@ bool wait(Thread *self, int64_t bytes, May may) {
   Asked asked{bytes,          began_us, rounds.ended(),
               rounds.ended(), began_us, self->went_on};
   uint64_t now_us = began_us;
+  const auto small_is_over = [&] {
+    return self->small_waited_us + (now_us - began_us) >= longest_small_us;
+  };
   Answer last;
   while ((last = answer(account, &tokens, &asked, is_to_end(self), may.refusal,
                         now_us, rounds.ended())) == Answer::wait ||
          last == Answer::went_on) {
+    // The gate lets small ones begin behind the target after as long.
+    if (may.small && (has_room_for_small(account) || small_is_over())) {
+      last = Answer::room;
+      break;
+    }
     if (may_pass(self, bytes, last == Answer::went_on, began_us, now_us)) {
       last = Answer::went_on;
       break;
@@ -266,7 +274,10 @@ bool wait(Thread *self, int64_t bytes, May may) {
   }
   waits_no_more(self);
   if (last == Answer::tokens) self->token_bytes += bytes;
-  self->went_on = last == Answer::went_on ? self->went_on + 1 : 0;
+  if (may.small)
+    self->small_waited_us += now_us - began_us;
+  else
+    self->went_on = last == Answer::went_on ? self->went_on + 1 : 0;
   if (now_us == began_us) return last != Answer::refuse;
   note_wait(now_us - began_us, last == Answer::went_on, left_before);
   return last != Answer::refuse;

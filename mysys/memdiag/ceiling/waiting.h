@@ -32,7 +32,18 @@ struct May {
   Refusal refusal{Refusal::never};
   /** Raise an error: the thread is not within malloc(). */
   bool raise{false};
+  /** The statement has taken less than small_bytes, and asks for no large
+  block. It waits only behind has_room_for_small(), for longest_small_us in all.
+*/
+  bool small{false};
 };
+/** What keeps a small statement from entering a wait ends the wait as well. To
+wait until the level is red no more would take the longest wait there is: other
+statements take the room first. */
+inline bool has_room_for_small(const Account &account) {
+  return account.left_bytes() >= -account.marks().reserve_bytes / 4;
+}
+constexpr uint64_t longest_small_us = 200'000;
 
 /** See Owner::ends_at_once. */
 bool ends_at_once(const Thread *self);

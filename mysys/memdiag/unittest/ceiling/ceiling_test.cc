@@ -1205,6 +1205,52 @@ TEST_F(Ceiling, behind_the_target_a_small_statement_waits) {
   EXPECT_EQ(waits + 1, counters.waits);
 }
 
+/** An INSERT opens its table anew, while a block that others freed at once was
+taken. What left less than the mark for a moment must not keep it until there is
+more than the reserve. */
+TEST_F(Ceiling, what_lets_a_small_statement_pass_ends_its_wait) {
+  begin_statement_at_red();
+  on_event(true, 1, 0);
+  kernel_bytes = 1005 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  on_ask(Pool::table_cache, 100);
+  on_event(true, interval_bytes + 1, 0);
+  kernel_bytes = 1003 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  EXPECT_EQ(Level::red, account.level());
+  const uint64_t waits = counters.waits;
+  const Giver giver(20'000, false);
+  EXPECT_TRUE(on_ask(Pool::statement, 100));
+  EXPECT_EQ(waits, counters.waits);
+}
+
+TEST_F(Ceiling, a_small_statement_waits_for_a_moment_in_all) {
+  begin_statement_at_red();
+  on_event(true, 1, 0);
+  kernel_bytes = 1005 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  const uint64_t went_on = counters.went_on;
+  const Giver giver(20'000, false);
+  const auto waited_us = [](uint64_t grown_bytes) {
+    const uint64_t before_us = now_us;
+    on_ask(Pool::table_cache, 100);
+    on_event(true, grown_bytes, 0);
+    EXPECT_TRUE(on_ask(Pool::statement, 100));
+    return now_us - before_us;
+  };
+  const uint64_t first_us = waited_us(interval_bytes + 1);
+  EXPECT_GE(first_us, longest_small_us);
+  EXPECT_LT(first_us, 1'000'000u);
+  EXPECT_LT(waited_us(2 * interval_bytes + 1), longest_small_us);
+  EXPECT_LT(waited_us(3 * interval_bytes + 1), longest_small_us);
+  EXPECT_EQ(went_on, counters.went_on);
+  EXPECT_GE(waited_us(small_bytes + 1), longest_ask_us) << "it is large";
+  end();
+  begin(0);
+  EXPECT_GE(waited_us(small_bytes + interval_bytes + 1), longest_small_us)
+      << "another statement";
+}
+
 /** Such as one that prepares statements, and keeps them. */
 TEST_F(Ceiling, at_red_a_session_that_grows_has_a_statement) {
   static unsigned told;
