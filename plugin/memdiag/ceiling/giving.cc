@@ -113,7 +113,7 @@ Next Giving::next(const Situation &situation, uint64_t now_us) {
   // More than the plenty is left: it is not worth a cache.
   if (situation.level == Level::green) return {Step::none, 0};
   m_spills = true;
-  if (situation.caches && is_over(m_caches_us, caches_pause_us, now_us)) {
+  if (situation.caches && is_over(m_caches_us, m_caches_pause_us, now_us)) {
     m_caches_us = now_us;
     return {Step::shrink_caches, static_cast<uint64_t>(missing)};
   }

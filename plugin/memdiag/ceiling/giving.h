@@ -44,6 +44,10 @@ namespace memdiag::ceiling {
 
 constexpr uint64_t purge_pause_us = 5'000;
 constexpr uint64_t caches_pause_us = 1'000'000;
+/** After less than worth_shrinking_bytes: to close tables that are opened again
+a second later helps no statement. */
+constexpr uint64_t long_caches_pause_us = 10'000'000;
+constexpr uint64_t worth_shrinking_bytes = 1 << 20;
 constexpr uint64_t end_pause_us = 250'000;
 /** Every statement waits for memory: no end of one can bring any. */
 constexpr uint64_t stuck_pause_us = 20'000;
@@ -104,6 +108,10 @@ class Giving {
   /** A park found less than it was asked for: no frame to park for now. */
   void note_parked(const Next &next, uint64_t parked_bytes, uint64_t now_us);
   void note_given_back(const Next &next, uint64_t given_bytes);
+  void note_shrunk(uint64_t bytes) {
+    m_caches_pause_us =
+        bytes < worth_shrinking_bytes ? long_caches_pause_us : caches_pause_us;
+  }
   /** After next(): all wait, and some time has not brought room. */
   bool all_kept(const Situation &situation, uint64_t now_us) const;
   /** A statement was looked for, to tell it to end. */
@@ -119,6 +127,7 @@ class Giving {
   std::optional<uint64_t> m_purged_us;
   std::optional<uint64_t> m_no_frames_us;
   std::optional<uint64_t> m_caches_us;
+  uint64_t m_caches_pause_us{caches_pause_us};
   std::optional<uint64_t> m_ended_us;
   int64_t m_left_when_ended{0};
   std::optional<uint64_t> m_calm_since_us;

@@ -432,6 +432,7 @@ bool take_step(State *self, uint64_t now_us) {
       close_unused_tables();
       const uint64_t after = pools::counters(Pool::table_cache).live_bytes;
       if (after < before) bytes += before - after;
+      self->giving.note_shrunk(bytes);
       break;
     }
     case Step::none:

@@ -95,6 +95,20 @@ TEST(Giving, goes_in_the_order_of_cost) {
   EXPECT_EQ(Step::none, giving.next(now, second + hope_us).step);
 }
 
+TEST(Giving, caches_that_gave_little_rest_for_ten_seconds) {
+  Giving giving;
+  const Situation now = left(30);
+  EXPECT_EQ(Step::shrink_caches, giving.next(now, second).step);
+  giving.note_shrunk(mb);
+  EXPECT_EQ(Step::none, giving.next(now, 2 * second - 1).step);
+  EXPECT_EQ(Step::shrink_caches, giving.next(now, 2 * second).step);
+  giving.note_shrunk(mb - 1);
+  EXPECT_EQ(Step::none, giving.next(now, 12 * second - 1).step);
+  EXPECT_EQ(Step::shrink_caches, giving.next(now, 12 * second).step);
+  giving.note_shrunk(mb);
+  EXPECT_EQ(Step::shrink_caches, giving.next(now, 13 * second).step);
+}
+
 TEST(Giving, statements_spill_once_pages_and_frames_are_used_up) {
   Giving giving;
   Situation now = left(10);
