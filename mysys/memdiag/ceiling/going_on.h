@@ -20,6 +20,9 @@ class Going_on {
  public:
   static constexpr uint64_t pause_us = 250'000;
 
+  constexpr explicit Going_on(uint64_t each_us = pause_us)
+      : m_each_us(each_us) {}
+
   /** A thread whose wait is over asks several times in each pause.
   @param began_us  its wait
   @return true: it goes on now, and the next one pauses */
@@ -33,7 +36,7 @@ class Going_on {
     const uint64_t pauses = began_us <= first ? 1 : 2;
     uint64_t last = m_last_us.load(std::memory_order_relaxed);
     // The last one may have gone on after the caller's look at the clock.
-    if (now_us < last + pauses * pause_us ||
+    if (now_us < last + pauses * m_each_us ||
         !m_last_us.compare_exchange_strong(last, now_us,
                                            std::memory_order_relaxed))
       return false;
@@ -42,6 +45,7 @@ class Going_on {
   }
 
  private:
+  const uint64_t m_each_us;
   std::atomic<uint64_t> m_last_us{0};
   /** The begin of the longest wait of those that asked since the last one went
   on. */

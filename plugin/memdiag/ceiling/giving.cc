@@ -15,7 +15,6 @@ begins after the longer time. */
 constexpr uint64_t unknown_pause_us = 250'000;
 constexpr uint64_t long_unknown_pause_us = 2'000'000;
 constexpr uint64_t small_wait_us = 200'000;
-constexpr uint64_t small_pause_us = 20'000;
 constexpr uint64_t small_unknown_pause_us = 50'000;
 constexpr uint64_t most_idle_ms = 8;
 
@@ -198,18 +197,23 @@ bool Pace::may_begin(const Beginner &beginner, uint64_t now_us) {
 }
 
 bool Small_pace::may_begin(const Beginner &beginner, uint64_t now_us) {
-  const bool used_up = beginner.left_bytes < -beginner.beyond_bytes;
-  if (beginner.holds) return !beginner.may_keep || !used_up;
+  const Room_to_keep room{beginner.left_bytes, beginner.reserve_bytes,
+                          beginner.beyond_bytes, beginner.running_bytes};
+  const uint64_t began_us = now_us - beginner.waited_us;
+  if (beginner.may_keep && room.is_beyond())
+    return !room.is_used_up() && beginner.known &&
+           (beginner.holds || beginner.waited_us >= small_wait_us) &&
+           m_beyond.may_go_on(began_us, now_us);
+  if (beginner.holds) return true;
   const bool short_of_room = beginner.left_bytes < beginner.reserve_bytes / 4;
   if (short_of_room && beginner.waited_us < small_wait_us) return false;
   if (!beginner.known &&
       (beginner.waited_us == 0 ||
        !is_over(m_unknown_us, small_unknown_pause_us, now_us)))
     return false;
-  if (short_of_room && beginner.may_keep) {
-    if (used_up || !is_over(m_began_us, small_pause_us, now_us)) return false;
-    m_began_us = now_us;
-  }
+  if (short_of_room && beginner.may_keep &&
+      !m_keeping.may_go_on(began_us, now_us))
+    return false;
   if (!beginner.known) m_unknown_us = now_us;
   return true;
 }

@@ -36,6 +36,7 @@
 #include <initializer_list>
 #include <optional>
 
+#include "mysys/memdiag/ceiling/going_on.h"
 #include "mysys/memdiag/ceiling/levels.h"
 #include "mysys/memdiag/ceiling/sensor.h"
 #include "plugin/memdiag/base/reading.h"
@@ -275,18 +276,41 @@ class Pace {
   std::optional<uint64_t> m_began_us;
 };
 
+/** The room of statements that may keep what they take, as a variable or a
+prepared statement. */
+struct Room_to_keep {
+  int64_t left_bytes;
+  int64_t reserve_bytes;
+  /** See Marks. */
+  int64_t beyond_bytes{reserve_bytes / 2};
+  /** Taken by statements that run, and given back when they end. */
+  int64_t running_bytes{0};
+
+  bool is_beyond() const { return left_bytes < -beyond_bytes; }
+  /** Sessions keep what is missing, or more is missing than running statements
+  may take together. None begins: it would be told to end, and its session would
+  keep what it took until then. */
+  bool is_used_up() const {
+    return left_bytes + running_bytes < -beyond_bytes ||
+           left_bytes < -beyond_bytes - reserve_bytes / 4;
+  }
+};
+
 /** Small statements begin at once while a quarter of the reserve is left; those
 that nothing is known of, one after the other. Behind it, they begin after a
-moment. But those that may keep what they take, as a variable or a prepared
-statement, begin one after the other, and none does beyond Marks::beyond_bytes.
-A statement of a session that others wait for begins at once, unless this last
-rule holds it back. */
+moment. But those that may keep what they take begin one after the other, the
+one that has waited for longest first. Beyond Marks::beyond_bytes, those that
+are known to be small begin at the pace of Going_on, and none does once the room
+is used up. A statement of a session that others wait for begins at once while
+this last rule knows no pace. */
 class Small_pace {
  public:
   struct Beginner {
     int64_t left_bytes;
     int64_t reserve_bytes;
     int64_t beyond_bytes{reserve_bytes / 2};
+    /** See Room_to_keep. */
+    int64_t running_bytes{0};
     /** 0: nothing is changed, and one of which nothing is known waits. */
     uint64_t waited_us;
     /** False: it reads no table, and nothing else is known of it. */
@@ -301,7 +325,8 @@ class Small_pace {
   bool may_begin(const Beginner &beginner, uint64_t now_us);
 
  private:
-  std::optional<uint64_t> m_began_us;
+  Going_on m_keeping{20'000};
+  Going_on m_beyond;
   std::optional<uint64_t> m_unknown_us;
 };
 

@@ -112,7 +112,7 @@ Expectation expectation_of(State *self, const Running &running) {
 /** Caller holds the mutex if the statement has waited.
 @param waited_us  so long */
 bool has_room(State *self, const Running &running, const Expectation &expected,
-              uint64_t waited_us) {
+              uint64_t waited_us, uint64_t now_us) {
   if (account.level() == Level::unknown) return true;
   const Marks marks = account.marks();
   if (expected.bytes == 0)
@@ -120,20 +120,23 @@ bool has_room(State *self, const Running &running, const Expectation &expected,
         {.left_bytes = account.left_bytes(),
          .reserve_bytes = marks.reserve_bytes,
          .beyond_bytes = marks.beyond_bytes,
+         .running_bytes = self->running_bytes.load(std::memory_order_relaxed),
          .waited_us = waited_us,
          .known = expected.known,
          .may_keep = running.may_keep,
          .holds = exempt::holds_what_others_wait_for(running.thd)},
-        monotonic_us());
+        now_us);
   return account.left_for_beginners_bytes() - expected.bytes >=
          (waited_us < patient_us ? marks.plenty_bytes : marks.reserve_bytes);
 }
 
-/** Sessions keep the whole room already. The statement would be told to end,
-and its session would keep what it took until then. */
-bool would_keep_too_much(const Running &running) {
+bool would_keep_too_much(const State &self, const Running &running) {
+  const Marks marks = account.marks();
   return running.may_keep &&
-         account.left_bytes() < -account.marks().beyond_bytes;
+         Room_to_keep{account.left_bytes(), marks.reserve_bytes,
+                      marks.beyond_bytes,
+                      self.running_bytes.load(std::memory_order_relaxed)}
+             .is_used_up();
 }
 
 /** max_execution_time of a SELECT. 0: none. */
@@ -167,17 +170,19 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
   bool in_vain = false;
   for (;;) {
     const bool is_small = expected->bytes == 0;
-    if (holds && !is_small && !would_keep_too_much(*mine)) break;
+    if (holds && !is_small && !would_keep_too_much(*self, *mine)) break;
     if (!is_small && !queues) {
       queues = true;
       self->waiting.append(mine);
       self->waiters.store(self->waiting.count, std::memory_order_relaxed);
     }
-    const uint64_t waited_us = monotonic_us() - began_us;
+    const uint64_t now_us = monotonic_us();
+    const uint64_t waited_us = now_us - began_us;
     const bool in_turn = is_small || self->waiting.first == mine;
-    const bool alone =
-        !is_small && self->running.count == 0 && !would_keep_too_much(*mine);
-    if (in_turn && (alone || has_room(self, *mine, *expected, waited_us)))
+    const bool alone = !is_small && self->running.count == 0 &&
+                       !would_keep_too_much(*self, *mine);
+    if (in_turn &&
+        (alone || has_room(self, *mine, *expected, waited_us, now_us)))
       break;
     // Running ones may never take what is expected of them.
     const bool waits_long = in_turn && waited_us >= long_patient_us;
@@ -188,7 +193,7 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
                                   account.left_for_beginners_bytes() - bytes,
                               .reserve_bytes = account.marks().reserve_bytes,
                               .waited_us = waited_us},
-                             monotonic_us()))
+                             now_us))
       break;
     if (mode.load() == Target::off || !started) break;
     *waited = true;
@@ -267,7 +272,7 @@ bool waits_already(const State &self, const Running &event) {
 /** There is room now, and no other waits for it. */
 bool has_room_at_once(State *self, const Running &running,
                       const Expectation &expected) {
-  return has_room(self, running, expected, 0) &&
+  return has_room(self, running, expected, 0, monotonic_us()) &&
          (expected.bytes == 0 ||
           self->waiters.load(std::memory_order_relaxed) == 0);
 }

@@ -315,15 +315,19 @@ struct Waiting {
   /** The largest block that one of them waits for, if it may be told to end,
   and its end would take the wish back. */
   int64_t largest_bytes;
+  /** All of them have taken so much. */
+  int64_t grown_bytes;
 };
 
 Waiting waiting(State *self) {
   MUTEX_LOCK(locked, &self->mutex);
-  Waiting found{self->running.count != 0, 0};
+  Waiting found{self->running.count != 0, 0, 0};
   for (const Running *each = self->running.first; each != nullptr;
        each = each->next) {
     const Taker &taker = *each->taker;
     found.all = found.all && taker.waits.load(std::memory_order_relaxed);
+    found.grown_bytes +=
+        std::max<int64_t>(taker.grown_bytes.load(std::memory_order_relaxed), 0);
     if (may_end(*each) && !taker.told_to_end.load() &&
         !taker.waits_in_malloc.load(std::memory_order_relaxed))
       found.largest_bytes =
@@ -376,8 +380,9 @@ bool take_step(State *self, uint64_t now_us) {
     note(done);
   }
   const int64_t asked_bytes = account.asked_bytes();
-  Waiting of{false, 0};
+  Waiting of{false, 0, 0};
   if (asked_bytes > 0 || account.level() == Level::red) of = waiting(self);
+  self->running_bytes.store(of.grown_bytes, std::memory_order_relaxed);
   const Level level = level_with(of.largest_bytes);
   Situation now{level,
                 account.left_bytes(),

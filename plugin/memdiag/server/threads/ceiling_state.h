@@ -126,6 +126,9 @@ struct State {
   /** When the last round ended. */
   std::atomic<uint64_t> round_us{0};
   std::atomic<int64_t> average_bytes{4 << 20};
+  /** Taken by the running statements, as of the last round at red. 0: the level
+  was not red. */
+  std::atomic<int64_t> running_bytes{0};
 
   /** So many threads wait for `round`, and none begins one meanwhile. Rounds
   follow each other so closely that a thread that sleeps for the mutex would

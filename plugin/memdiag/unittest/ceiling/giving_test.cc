@@ -482,6 +482,7 @@ TEST(Small_pace, is_slow_for_those_that_keep_it_and_ends_behind_the_target) {
   keeps.waited_us = 200'000;
   EXPECT_TRUE(pace.may_begin(keeps, 5'000'000));
   EXPECT_FALSE(pace.may_begin(keeps, 5'019'999));
+  ++keeps.waited_us;
   EXPECT_TRUE(pace.may_begin(keeps, 5'020'000));
   --keeps.left_bytes;
   EXPECT_FALSE(pace.may_begin(keeps, 9'000'000));
@@ -496,6 +497,49 @@ TEST(Small_pace, lets_those_that_keep_it_begin_as_far_beyond_as_it_is_told) {
   EXPECT_TRUE(pace.may_begin(keeps, 5'000'000));
   --keeps.left_bytes;
   EXPECT_FALSE(pace.may_begin(keeps, 9'000'000));
+}
+
+/** Of 32 clients, one would wait for seconds by chance. */
+TEST(Small_pace, lets_the_one_begin_first_that_has_waited_for_longest) {
+  Small_pace pace;
+  Small_pace::Beginner late = small;
+  late.left_bytes = 0;
+  late.waited_us = 200'000;
+  Small_pace::Beginner early = late;
+  early.waited_us = 900'000;
+  EXPECT_TRUE(pace.may_begin(late, 5'000'000)) << "no other has asked";
+  EXPECT_FALSE(pace.may_begin(early, 5'010'000));
+  EXPECT_FALSE(pace.may_begin(late, 5'020'000));
+  early.waited_us += 10'000;
+  EXPECT_TRUE(pace.may_begin(early, 5'020'000));
+}
+
+/** What running statements took comes back. What sessions keep does not. */
+TEST(Small_pace, is_used_up_by_what_sessions_keep) {
+  Small_pace pace;
+  Small_pace::Beginner keeps = small;
+  keeps.waited_us = 200'000;
+  keeps.left_bytes = -8 * mb - 1;
+  EXPECT_FALSE(pace.may_begin(keeps, 5'000'000)) << "nothing runs";
+  keeps.running_bytes = 1;
+  EXPECT_TRUE(pace.may_begin(keeps, 5'000'000));
+  EXPECT_FALSE(pace.may_begin(keeps, 5'249'999)) << "4 in a second";
+  ++keeps.waited_us;
+  EXPECT_TRUE(pace.may_begin(keeps, 5'250'000));
+  keeps.left_bytes = -12 * mb;
+  keeps.running_bytes = 4 * mb - 1;
+  EXPECT_FALSE(pace.may_begin(keeps, 9'000'000)) << "sessions keep too much";
+  keeps.running_bytes = 100 * mb;
+  EXPECT_TRUE(pace.may_begin(keeps, 9'000'000));
+  --keeps.left_bytes;
+  EXPECT_FALSE(pace.may_begin(keeps, 19'000'000)) << "near the limit";
+  keeps.left_bytes = -12 * mb;
+  keeps.waited_us = 199'999;
+  EXPECT_FALSE(pace.may_begin(keeps, 19'000'000));
+  keeps.holds = true;
+  EXPECT_TRUE(pace.may_begin(keeps, 19'000'000)) << "others wait for it";
+  keeps.known = false;
+  EXPECT_FALSE(pace.may_begin(keeps, 29'000'000));
 }
 
 TEST(Small_pace, lets_those_that_nothing_is_known_of_begin_in_turn) {
