@@ -139,6 +139,15 @@ bool would_keep_too_much(const State &self, const Running &running) {
              .is_used_up();
 }
 
+/** Each one before it in the list would keep too much. Such a one does not
+begin although nothing runs, and keeps no other from beginning. Caller holds the
+mutex, and the statement is in the list. */
+bool is_in_turn(const State &self, const Running *mine) {
+  const Running *each = self.waiting.first;
+  while (each != mine && would_keep_too_much(self, *each)) each = each->next;
+  return each == mine;
+}
+
 /** max_execution_time of a SELECT. 0: none. */
 uint64_t time_limit_us(const THD *thd) {
   if (thd->lex->sql_command != SQLCOM_SELECT) return 0;
@@ -178,7 +187,7 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
     }
     const uint64_t now_us = monotonic_us();
     const uint64_t waited_us = now_us - began_us;
-    const bool in_turn = is_small || self->waiting.first == mine;
+    const bool in_turn = is_small || is_in_turn(*self, mine);
     const bool alone = !is_small && self->running.count == 0 &&
                        !would_keep_too_much(*self, *mine);
     if (in_turn &&
