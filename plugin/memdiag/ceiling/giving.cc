@@ -161,12 +161,21 @@ bool Choice::see_again(const Candidate &candidate) {
 }
 
 void Peaks::set(uint64_t hash, int64_t bytes) {
-  std::atomic<uint32_t> &place = m_kb[hash % m_kb.size()];
-  const auto kb =
-      static_cast<uint32_t>(std::clamp<int64_t>(bytes >> 10, 0, 1 << 30));
+  const auto kb = static_cast<uint32_t>(
+      std::clamp<int64_t>(bytes >> 10, 0, kb_mask - 1) + 1);
+  const size_t first = first_place(hash);
+  // If all are taken, one by another part of the hash.
+  size_t chosen = first + (hash >> 40) % places;
+  for (size_t i = first; i < first + places; ++i) {
+    const uint32_t word = m_words[i].load(std::memory_order_relaxed);
+    if (word == 0) chosen = i;
+    if (!is_of(word, hash)) continue;
+    chosen = i;
+    break;
+  }
   // Small statements come by the thousand, and change nothing.
-  if (place.load(std::memory_order_relaxed) != kb + 1)
-    place.store(kb + 1, std::memory_order_relaxed);
+  if (m_words[chosen].load(std::memory_order_relaxed) != (tag(hash) | kb))
+    m_words[chosen].store(tag(hash) | kb, std::memory_order_relaxed);
 }
 
 void Peaks::note(uint64_t hash, int64_t peak_bytes) {

@@ -185,17 +185,21 @@ class Choice {
   uint64_t m_last{0};
 };
 
-/** What statements of a digest took at most, as an average that forgets. Two
-digests may share a place, and then either sets it. Threads: any. */
+/** What statements of a digest took at most, as an average that forgets. A
+digest has one of four places, which it shares with others: a load whose
+statements have a digest each fills all of them. A part of the hash in the place
+tells most of these from another. Threads: any. */
 class Peaks {
  public:
   /** @param hash  of a digest; 0: there is none, and nothing is known of it */
   std::optional<int64_t> peak_bytes(uint64_t hash) const {
     if (hash == 0) return std::nullopt;
-    const uint32_t kb =
-        m_kb[hash % m_kb.size()].load(std::memory_order_relaxed);
-    if (kb == 0) return std::nullopt;
-    return int64_t{kb - 1} << 10;
+    const size_t first = first_place(hash);
+    for (size_t i = first; i < first + places; ++i) {
+      const uint32_t word = m_words[i].load(std::memory_order_relaxed);
+      if (is_of(word, hash)) return int64_t{(word & kb_mask) - 1} << 10;
+    }
+    return std::nullopt;
   }
   /** Statements of the digest were seen, and took less than small_bytes. */
   bool is_small(uint64_t hash) const {
@@ -212,10 +216,23 @@ class Peaks {
   }
 
  private:
+  static constexpr size_t places = 4;
+  static constexpr unsigned kb_bits = 22;
+  static constexpr uint32_t kb_mask = (1U << kb_bits) - 1;
+
+  static constexpr uint32_t tag(uint64_t hash) {
+    return static_cast<uint32_t>(hash >> 32) & ~kb_mask;
+  }
+  static constexpr bool is_of(uint32_t word, uint64_t hash) {
+    return (word & kb_mask) != 0 && (word & ~kb_mask) == tag(hash);
+  }
+  size_t first_place(uint64_t hash) const {
+    return hash % (m_words.size() / places) * places;
+  }
   void set(uint64_t hash, int64_t bytes);
 
-  /** In KB, and one more: 0 is unknown. */
-  std::array<std::atomic<uint32_t>, 65536> m_kb{};
+  /** The tag, and a number of KB and one more: 0 is unknown. */
+  std::array<std::atomic<uint32_t>, 65536> m_words{};
 };
 
 /** A beginner waits while less would be left than Marks::plenty_bytes, and

@@ -378,6 +378,22 @@ TEST(Peaks, hardly_any_digests_share_a_place) {
   EXPECT_LE(wrong, hashes.size() / 200);
 }
 
+/** Each statement of such a load has a digest of its own. */
+TEST(Peaks, another_digest_is_not_taken_for_one_that_has_its_place) {
+  static Peaks peaks;
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 500'000; ++i) peaks.note(random(), 50 * mb);
+  size_t taken_for_large = 0;
+  for (int i = 0; i < 10'000; ++i)
+    taken_for_large += peaks.peak_bytes(random()).has_value();
+  EXPECT_LT(taken_for_large, 100u);
+  peaks.note(UINT64_MAX, INT64_MAX);
+  EXPECT_EQ((int64_t{4} << 30) - 2048, peaks.peak_bytes(UINT64_MAX));
+  const uint64_t small_one = random();
+  peaks.note(small_one, 0);
+  EXPECT_TRUE(peaks.is_small(small_one));
+}
+
 TEST(Beginner, the_peak_of_a_digest_forgets) {
   Peaks peaks;
   EXPECT_FALSE(peaks.peak_bytes(7));
