@@ -27,6 +27,8 @@ namespace {
 constexpr uint64_t gate_look_us = 20'000;
 /** The text of a statement that takes little to parse. */
 constexpr size_t short_text_bytes = 64 << 10;
+/** A shorter wait of a small statement is in no row. */
+constexpr uint64_t worth_a_row_us = 1'000'000;
 /** It takes a step itself when there was no round for so long. */
 constexpr uint64_t help_after_us = 5'000;
 
@@ -66,6 +68,12 @@ struct Expectation {
   int64_t bytes;
   bool known;
 };
+
+/** Such statements come by the thousand. A row for each would leave the log
+with nothing else. */
+bool is_small(const Expectation &expected) {
+  return expected.bytes == 0 && expected.known;
+}
 
 /** So much for the tables that it names, up to the most. */
 int64_t bytes_of_tables(const THD *thd, int64_t most_bytes) {
@@ -231,20 +239,20 @@ void unlist(State *self, Running *mine) {
   if (self->waiting.count != 0) mysql_cond_broadcast(&self->changed);
 }
 
-void let_through(Own *mine, int64_t expected_bytes) {
+void let_through(Own *mine, const Expectation &expected) {
   if (mine->running.taker == nullptr)
-    mine->running.taker = begin(expected_bytes);
+    mine->running.taker = begin(expected.bytes);
   if (mine->session_with_handler != mine->running.thd->thread_id()) {
     mine->running.thd->push_internal_handler(&mine->handler);
     mine->has_handler = true;
   }
   mine->running.passed_gate.store(true);
   if (state().spills.load(std::memory_order_relaxed) &&
-      mine->spilling.begin(mine->running.thd)) {
+      mine->spilling.begin(mine->running.thd) && !is_small(expected)) {
     Done done = begun(Action::spill);
     done.processlist_id = mine->running.thd->thread_id();
     done.digest = mine->running.digest;
-    finish(&done, monotonic_us(), static_cast<uint64_t>(expected_bytes));
+    finish(&done, monotonic_us(), static_cast<uint64_t>(expected.bytes));
     note(done);
   }
   // A thread that holds the lock of this one has it for a moment.
@@ -312,7 +320,9 @@ bool queue(State *self, Own *mine, Expectation *expected) {
       running->taker = begin(expected->bytes);
       if (!exempt::is_of_system(thd)) self->list(running);
     }
-    if (waited) {
+    const bool is_worth_a_row = in_vain || !is_small(*expected) ||
+                                monotonic_us() - began_us >= worth_a_row_us;
+    if (waited && is_worth_a_row) {
       done.processlist_id = thd->thread_id();
       done.digest = running->digest;
       if (in_vain && !thd->killed) done.action = Action::refuse;
@@ -451,7 +461,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
     return true;
   }
   running->guessed = expected.bytes == 0 && !expected.known;
-  let_through(&mine, expected.bytes);
+  let_through(&mine, expected);
   statement_gate::note_let_through(&gate, false);
   return false;
 }
