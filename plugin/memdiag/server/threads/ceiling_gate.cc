@@ -301,8 +301,10 @@ bool queue(State *self, Own *mine, Expectation *expected) {
   Running *const running = &mine->running;
   THD *const thd = running->thd;
   // A client waits for its answer since it sent the packet.
-  const uint64_t began_us = monotonic_us() - waited_for_text_us();
+  const uint64_t for_text_us = waited_for_text_us();
+  const uint64_t began_us = monotonic_us() - for_text_us;
   Done done = begun(Action::wait);
+  done.time_us -= std::min(done.time_us, for_text_us);
   bool waited = false;
   bool in_vain = false;
   Refused what = Refused::statement;
