@@ -180,16 +180,18 @@ void expect_to_take(Thread *self, int64_t bytes) {
   account.expect(bytes - std::exchange(self->expected_bytes, bytes));
 }
 
+/** A thread looks for room. */
+constinit std::atomic_flag looks_for_room;
+
 /** One thread after the other looks for room: each sees what is expected of the
 one before.
 @return true: so much is expected of this one */
 template <typename Has_room>
 bool take_room(Thread *self, int64_t bytes, Has_room has_room) {
-  static constinit std::atomic_flag busy;
-  while (busy.test_and_set(std::memory_order_acquire)) sched_yield();
+  while (looks_for_room.test_and_set(std::memory_order_acquire)) sched_yield();
   const bool takes = has_room();
   if (takes) expect_to_take(self, bytes);
-  busy.clear(std::memory_order_release);
+  looks_for_room.clear(std::memory_order_release);
   return takes;
 }
 
