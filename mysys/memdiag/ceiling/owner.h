@@ -143,10 +143,10 @@ struct Owner {
   @return true: it raised the error */
   bool (*gives_up)(){nullptr};
   /** The calling thread gets no block, because its statement is to end or
-  because it waited in vain for a value that its session keeps. Called before
-  the caller sees that: it raises the error of the end, because not every caller
-  does, and an answer without the block would be wrong. */
-  void (*refused)(){nullptr};
+  because it waited in vain, for so long. Called before the caller sees that: it
+  raises the error of the end, because not every caller does, and an answer
+  without the block would be wrong. */
+  void (*refused)(uint64_t waited_us){nullptr};
   /** A wait ended without room. Called where a thread may wait. */
   void (*went_on)(uint64_t waited_us, int64_t left_before_bytes){nullptr};
 };

@@ -295,24 +295,34 @@ bool on_ask(Pool pool, size_t size, pools::Account account_of_block) {
   }
   if (keeps && !self->in_statement && !std::exchange(self->sends_value, true))
     self->drops_of_values = ask_owner(&Owner::drops_of_values, uint64_t{0});
+  uint64_t waited_us = 0;
   const auto is_refused = [&] {
     // It has waited, and the packet is read.
     if (self->text_in_vain && bytes <= small_bytes) return false;
-    if (keeps && self->value_in_vain && account.left_bytes() < 0) return true;
+    if (keeps && self->value_in_vain && account.left_bytes() < 0) {
+      waited_us = self->value_waited_us;
+      return true;
+    }
     const bool may = users_look && !ask_owner(&Owner::writes_for_good, false);
-    return !wait(
-        self, bytes,
-        {.refusal =
-             keeps ? Refusal::after_the_wait : refusal_of(pool, watched, may),
-         .raise = true,
-         .small = !large && self->taker.grown_bytes.load(
-                                std::memory_order_relaxed) < small_bytes});
+    const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+    const bool goes_on =
+        wait(self, bytes,
+             {.refusal = keeps ? Refusal::after_the_wait
+                               : refusal_of(pool, watched, may),
+              .raise = true,
+              .small = !large && self->taker.grown_bytes.load(
+                                     std::memory_order_relaxed) < small_bytes});
+    waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
+    return !goes_on;
   };
   const bool may_have = !is_short() || !is_refused();
   if (!may_have) {
-    self->value_in_vain |= keeps;
+    if (keeps) {
+      self->value_in_vain = true;
+      self->value_waited_us = waited_us;
+    }
     forget();
-    tell_owner(&Owner::refused);
+    tell_owner(&Owner::refused, waited_us);
     self->error_is_raised = true;
   }
   (void)ends_at_once(self);
@@ -468,6 +478,7 @@ bool room_for_commit(int64_t bytes) {
   }
   if (!self->in_statement || bytes <= self->commit_promised_bytes) return true;
   settle(self);
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   // The bytes that are promised already count for this document.
   const bool has_room =
       wait_for_commit(self, bytes - self->commit_promised_bytes);
@@ -475,7 +486,7 @@ bool room_for_commit(int64_t bytes) {
     promise_commit(self, bytes);
   } else {
     if (self->commit_bytes == 0) leave_turn(self);
-    tell_owner(&Owner::refused);
+    tell_owner(&Owner::refused, clock_us(CLOCK_MONOTONIC) - began_us);
   }
   return has_room;
 }
@@ -593,11 +604,12 @@ bool value_comes(size_t size) {
   look();
   if (account.level() != Level::red || !ask_owner(&Owner::is_executing, false))
     return true;
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   if (wait(self, self->value_bytes,
            {.refusal = Refusal::at_once, .raise = true}))
     return true;
   forget_value(self);
-  tell_owner(&Owner::refused);
+  tell_owner(&Owner::refused, clock_us(CLOCK_MONOTONIC) - began_us);
   return false;
 }
 

@@ -84,8 +84,9 @@ struct Thread {
   bool sends_value{false};
   /** Owner::drops_of_values of the first part. */
   uint64_t drops_of_values{0};
-  /** A part of a value was refused after its wait. */
+  /** A part of a value was refused after its wait, which was so long. */
   bool value_in_vain{false};
+  uint64_t value_waited_us{0};
   /** A block was refused, and the error of that is raised. */
   bool error_is_raised{false};
   /** Promised for what follows the parsing, until the statement has grown to

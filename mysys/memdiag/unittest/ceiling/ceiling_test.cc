@@ -623,7 +623,7 @@ TEST_F(Ceiling, a_copy_of_a_text_is_refused_at_once_without_tokens) {
   copies = true;
   errors = 0;
   static constexpr Owner owner{.is_before_parser = [] { return copies; },
-                               .refused = [] { ++errors; }};
+                               .refused = [](uint64_t) { ++errors; }};
   Taker *const taker = begin_statement_at_red(&owner);
   taker->told_to_end = true;
   EXPECT_TRUE(on_ask(Pool::statement, 12 * mb)) << "there are tokens";
@@ -672,7 +672,7 @@ TEST_F(Ceiling, while_memory_is_short_no_statement_begins_as_a_small_one) {
 TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
   static unsigned errors;
   errors = 0;
-  static constexpr Owner owner{.refused = [] { ++errors; }};
+  static constexpr Owner owner{.refused = [](uint64_t) { ++errors; }};
   Taker *const taker = begin_statement_at_red(&owner);
   taker->told_to_end = true;
   EXPECT_TRUE(on_ask(Pool::session, 8 * mb, strings));
@@ -692,7 +692,7 @@ room that it never touches, and be told to end. */
 TEST_F(Ceiling, a_buffer_that_may_be_smaller_is_not_waited_for) {
   static unsigned errors;
   errors = 0;
-  static constexpr Owner owner{.refused = [] { ++errors; }};
+  static constexpr Owner owner{.refused = [](uint64_t) { ++errors; }};
   constexpr pools::Account buffers = 7;
   pools::account_of_buffers = buffers;
   begin_statement(&owner);
@@ -852,7 +852,7 @@ TEST_F(Ceiling,
        a_statement_whose_commit_has_no_room_is_refused_after_its_wait) {
   static unsigned errors;
   errors = 0;
-  static constexpr Owner owner{.refused = [] { ++errors; }};
+  static constexpr Owner owner{.refused = [](uint64_t) { ++errors; }};
   begin_statement(&owner);
   const Giver giver(longest_ask_us, false);
   const uint64_t began_us = now_us;
@@ -870,7 +870,7 @@ TEST_F(Ceiling,
 TEST_F(Ceiling, one_that_is_to_end_does_not_wait_for_its_commit) {
   static unsigned errors;
   errors = 0;
-  static constexpr Owner owner{.refused = [] { ++errors; }};
+  static constexpr Owner owner{.refused = [](uint64_t) { ++errors; }};
   begin_statement(&owner)->told_to_end = true;
   EXPECT_FALSE(room_for_commit(100 * mb));
   EXPECT_FALSE(room_for_commit(300 * mb));
@@ -1032,25 +1032,31 @@ PROCESSLIST wait for, and what they hold stops new sessions. */
 TEST_F(Ceiling, with_a_lock_of_the_server_a_large_value_is_refused_soon) {
   static bool holds;
   holds = true;
-  static constexpr Owner owner{.keeps_value = [] { return true; },
-                               .holds_lock = [] { return holds; }};
+  static uint64_t said_us;
+  static constexpr Owner owner{
+      .keeps_value = [] { return true; },
+      .holds_lock = [] { return holds; },
+      .refused = [](uint64_t waited_us) { said_us = waited_us; }};
   begin_statement_at_red(&owner);
   const Giver giver(100'000, false);
   uint64_t began_us = now_us;
   EXPECT_FALSE(on_ask(Pool::session, 32 * mb, strings));
   EXPECT_LT(now_us - began_us, 1'000'000u);
+  EXPECT_GE(said_us, 250'000u);
+  EXPECT_LT(said_us, 1'000'000u);
   end();
   begin(0);
   holds = false;
   began_us = now_us;
   EXPECT_FALSE(on_ask(Pool::session, 32 * mb, strings));
   EXPECT_GE(now_us - began_us, longest_ask_us);
+  EXPECT_GE(said_us, longest_ask_us);
 }
 
 TEST_F(Ceiling, the_packet_behind_a_statement_that_ended_is_not_refused) {
   static unsigned errors;
   errors = 0;
-  static constexpr Owner owner{.refused = [] { ++errors; }};
+  static constexpr Owner owner{.refused = [](uint64_t) { ++errors; }};
   begin_statement(&owner)->told_to_end = true;
   end();
   let_threads_ask(true);
@@ -1321,7 +1327,7 @@ TEST_F(Ceiling, a_value_that_a_session_keeps_is_refused_after_the_wait) {
   static unsigned errors;
   errors = 0;
   static constexpr Owner owner{.keeps_value = [] { return true; },
-                               .refused = [] { ++errors; }};
+                               .refused = [](uint64_t) { ++errors; }};
   begin_statement(&owner);
   end();
   let_threads_ask(true);
@@ -1340,7 +1346,10 @@ TEST_F(Ceiling, a_value_that_a_session_keeps_is_refused_after_the_wait) {
 }
 
 TEST_F(Ceiling, a_value_that_comes_in_parts_is_refused_after_one_wait) {
-  static constexpr Owner owner{.keeps_value = [] { return true; }};
+  static uint64_t said_us;
+  static constexpr Owner owner{
+      .keeps_value = [] { return true; },
+      .refused = [](uint64_t waited_us) { said_us = waited_us; }};
   begin_statement(&owner);
   end();
   let_threads_ask(true);
@@ -1352,9 +1361,11 @@ TEST_F(Ceiling, a_value_that_comes_in_parts_is_refused_after_one_wait) {
   }
   end();
   const uint64_t waits = counters.waits;
+  said_us = 0;
   EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings))
       << "the next part";
   EXPECT_EQ(waits, counters.waits);
+  EXPECT_GE(said_us, longest_ask_us) << "the wait of the one before";
   kernel_bytes = 500 * mb;
   EXPECT_TRUE(account.read(now_us));
   EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings))

@@ -321,17 +321,14 @@ bool gives_up() {
   return true;
 }
 
-void refused() {
+void refused(uint64_t waited_us) {
   if (is_told_to_end(own().running)) {
     raise_end_once(current_thd);
   } else if (is_killed()) {
     current_thd->send_kill_message();
   } else {
     counters.refused.fetch_add(1);
-    if (keeps_value())
-      raise_refusal(longest_ask_us, Refused::value);
-    else
-      raise_refusal(longest_large_ask_us, Refused::block);
+    raise_refusal(waited_us, keeps_value() ? Refused::value : Refused::block);
   }
 }
 

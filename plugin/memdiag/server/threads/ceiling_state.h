@@ -247,7 +247,7 @@ bool holds_lock();
 bool transaction_goes_on();
 bool breaks_off();
 bool gives_up();
-void refused();
+void refused(uint64_t waited_us);
 void went_on(uint64_t waited_us, int64_t left_before_bytes);
 /** @} */
 
