@@ -51,7 +51,7 @@ def _facts(view: View, level: str) -> list[Fact]:
         fact("ended", "ended", "count", "statements that were told to end, since the server started"),
         fact("did not begin", "refused", "count", "statements that waited in vain"),
         fact("went on without room", "went_on", "count", "running statements that waited as long as they may"),
-        Fact("longest wait", seconds, "s", "of a running statement", STATUS),
+        Fact("longest wait", seconds, "s", "of a running statement, a packet or a replica's reader of events", STATUS),
     ]
 
 

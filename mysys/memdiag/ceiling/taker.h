@@ -27,7 +27,8 @@ extern Tokens tokens;
 
 /** Sums since the server started. */
 struct Counters {
-  /** Waits of running statements, and of threads that read an event. */
+  /** Waits of running statements, of packets and messages before they are read,
+  and of threads that read an event. */
   std::atomic<uint64_t> waits{0};
   std::atomic<uint64_t> wait_us{0};
   std::atomic<uint64_t> longest_wait_us{0};
@@ -35,7 +36,8 @@ struct Counters {
   std::atomic<uint64_t> went_on{0};
   /** Statements that ended because of the ceiling. */
   std::atomic<uint64_t> ended{0};
-  /** Statements that did not begin. */
+  /** Statements that did not begin, blocks and values that were refused, and
+  messages that were not read. */
   std::atomic<uint64_t> refused{0};
   /** Bytes of the buffer pool's frames that are given back now. */
   std::atomic<uint64_t> parked_bytes{0};

@@ -129,17 +129,21 @@ bool may_pass(Thread *self, int64_t bytes, bool waited_long, uint64_t began_us,
          going_on.may_go_on(began_us, now_us);
 }
 
-void note_wait(uint64_t waited_us, bool went_on, int64_t left_before) {
-  if (went_on) {
-    counters.went_on.fetch_add(1);
-    tell_owner(&Owner::went_on, waited_us, left_before);
-  }
+void count_wait(uint64_t waited_us) {
   counters.waits.fetch_add(1);
   counters.wait_us.fetch_add(waited_us);
   uint64_t longest = counters.longest_wait_us.load();
   while (longest < waited_us &&
          !counters.longest_wait_us.compare_exchange_weak(longest, waited_us)) {
   }
+}
+
+void note_wait(uint64_t waited_us, bool went_on, int64_t left_before) {
+  if (went_on) {
+    counters.went_on.fetch_add(1);
+    tell_owner(&Owner::went_on, waited_us, left_before);
+  }
+  count_wait(waited_us);
 }
 
 uint64_t longest_lane_us(bool nobody_waits) {
@@ -330,19 +334,24 @@ void wait_to_read(Thread *self) {
 void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
   if (must_go_on(self, bytes)) return;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  const int64_t left_before = account.left_bytes();
   const bool nobody_waits = ask_owner(&Owner::nobody_waits, false);
+  uint64_t now_us = began_us;
+  bool went_on = false;
   while (needs_lane(block_bytes) && !take_lane(self) && !waits_are_over(self)) {
     // The end that the giver tells it of brings nothing before it has the
     // block: if it went on for that, so would the next one that has to end.
     const bool still = nobody_waits && (self->taker.told_to_end.load() ||
                                         ask_owner(&Owner::nobody_waits, false));
-    const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
-    if (may_leave_lane_queue(began_us, longest_lane_us(still), now_us)) break;
+    went_on = may_leave_lane_queue(began_us, longest_lane_us(still), now_us);
+    if (went_on) break;
     tell_large(self);
     waits(self, 0, true);
     wait_for_round(rounds.ended(), bytes);
+    now_us = clock_us(CLOCK_MONOTONIC);
   }
   waits_no_more(self);
+  if (now_us != began_us) note_wait(now_us - began_us, went_on, left_before);
 }
 
 bool wait_for_commit(Thread *self, int64_t bytes) {
@@ -394,24 +403,25 @@ void note_text(int64_t bytes, int64_t peak_bytes) {
 void wait_as_beginner(Thread *self, int64_t bytes) {
   // The copy of a text whose packet has waited.
   if (self->text_bytes != 0) return;
-  const uint64_t began_us = clock_us(CLOCK_MONOTONIC) -
-                            (self->sends_value ? self->text_waited_us : 0);
-  uint64_t waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
+  const uint64_t before_us = self->sends_value ? self->text_waited_us : 0;
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC) - before_us;
+  uint64_t waited_us = before_us;
   while (!waits_are_over(self) && account.level() != Level::unknown &&
          !take_room(self, expected_of_text(bytes),
                     [&] { return has_room_for_text(bytes, waited_us); }) &&
          !ask_owner(&Owner::goes_on, false)) {
-    const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
-    waited_us = now_us - began_us;
     self->text_in_vain =
         waited_us >= ask_owner(&Owner::longest_wait_us, longest_packet_us) &&
-        (bytes <= small_bytes || going_on.may_go_on(began_us, now_us));
+        (bytes <= small_bytes ||
+         going_on.may_go_on(began_us, began_us + waited_us));
     if (self->text_in_vain) break;
     wait_for_round(rounds.ended(), bytes);
+    waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
   }
   self->text_bytes = bytes;
   self->text_waited_us = waited_us;
   expect_to_take(self, expected_of_text(bytes));
+  if (waited_us != before_us) count_wait(waited_us - before_us);
 }
 
 bool wait_for_message(Thread *self, int64_t bytes) {
@@ -427,13 +437,18 @@ bool wait_for_message(Thread *self, int64_t bytes) {
 bool wait_to_connect(Thread *self, int64_t bytes) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   const int64_t expected = bytes * taken_per_stranger;
+  uint64_t waited_us = 0;
+  bool may = true;
   while (!waits_are_over(self) && account.level() != Level::unknown &&
          !take_room(self, expected, [&] { return fits(expected); })) {
-    if (clock_us(CLOCK_MONOTONIC) - began_us >= patient_packet_us) return false;
+    may = waited_us < patient_packet_us;
+    if (!may) break;
     wait_for_round(rounds.ended(), bytes);
+    waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
   }
-  expect_to_take(self, expected);
-  return true;
+  if (may) expect_to_take(self, expected);
+  if (waited_us != 0) count_wait(waited_us);
+  return may;
 }
 
 bool wait_for_part(Thread *self) {

@@ -41,8 +41,9 @@ MEMDIAG_CEILING_FIGURE(
     parked_bytes, bytes, "parked", "By", gauge, now.parked_bytes,
     "Frames of the buffer pool whose memory the system has now.")
 MEMDIAG_CEILING_FIGURE(waits, count, "waits", "{wait}", counter, now.waits,
-                       "Waits of running statements for memory, and of a "
-                       "replica's reader of events.")
+                       "Waits for memory: of running statements, of packets "
+                       "and messages before they are read, and of a replica's "
+                       "reader of events.")
 MEMDIAG_CEILING_FIGURE(wait_microseconds, microseconds, "wait.time", "s",
                        counter, now.wait_us, "How long these were, in all.")
 MEMDIAG_CEILING_FIGURE(longest_wait_microseconds, microseconds, "longest_wait",
@@ -53,7 +54,9 @@ MEMDIAG_CEILING_FIGURE(ended, count, "ended", "{statement}", counter, now.ended,
                        "Statements that the ceiling told to end.")
 MEMDIAG_CEILING_FIGURE(refused, count, "refused", "{statement}", counter,
                        now.refused,
-                       "Statements that waited for room and did not begin.")
+                       "Statements that waited for room and did not begin, "
+                       "blocks and values that were refused, and messages of "
+                       "the X protocol that were not read.")
 MEMDIAG_CEILING_FIGURE(kernel_reads, count, "kernel_reads", "{read}", counter,
                        now.kernel_reads, "Readings of the kernel.")
 MEMDIAG_CEILING_FIGURE(rounds, count, "rounds", "{round}", counter, now.rounds,

@@ -1100,7 +1100,7 @@ TEST_F(Ceiling, one_that_raises_its_error_at_once_does_not_wait) {
   const Giver giver(longest_ask_us, false);
   on_event(true, 20 * mb, 0);
   on_event(true, 40 * mb, 0);
-  EXPECT_EQ(waits + 2, counters.waits);
+  EXPECT_EQ(waits + 3, counters.waits) << "for the lane, and for room";
 }
 
 TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
@@ -1115,16 +1115,16 @@ TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
     const Giver giver(longest_ask_us, false);
     EXPECT_TRUE(on_ask(Pool::session, 12 * mb, strings));
   }
-  EXPECT_EQ(waits + 1, counters.waits);
+  EXPECT_EQ(waits + 2, counters.waits) << "as a beginner, and for its block";
   exempt_thread(true);
   EXPECT_TRUE(on_ask(Pool::session, 12 * mb, strings));
-  EXPECT_EQ(waits + 1, counters.waits);
+  EXPECT_EQ(waits + 2, counters.waits);
   exempt_thread(false);
   {
     const Giver giver(longest_ask_us, false);
     EXPECT_TRUE(on_ask(Pool::session, 12 * mb, strings));
   }
-  EXPECT_EQ(waits + 2, counters.waits) << "the exempt statement has ended";
+  EXPECT_EQ(waits + 3, counters.waits) << "the exempt statement has ended";
 }
 
 /** An event waits at the gate for its first table, and has begun before. */
@@ -1630,12 +1630,14 @@ TEST_F(Ceiling, a_message_of_a_client_without_an_account_needs_room_for_all) {
   let_threads_wait(true);
   EXPECT_TRUE(message_comes(4 * mb, true));
   EXPECT_EQ(128 * mb, account.expected_bytes());
+  const uint64_t waited_us = counters.wait_us;
   const uint64_t took_us = clock_of([] {
     EXPECT_FALSE(message_comes(40 * mb, true)) << "half of the target is left";
     message_ended();
   });
   EXPECT_GE(took_us, 5'000'000u);
   EXPECT_LT(took_us, 20'000'000u);
+  EXPECT_GE(counters.wait_us - waited_us, 5'000'000u);
   message_ended();
   EXPECT_EQ(0, account.expected_bytes());
   let_threads_wait(false);
@@ -1987,6 +1989,8 @@ TEST_F(Ceiling, one_that_was_told_to_end_does_not_go_on_for_that) {
 TEST_F(Ceiling, a_crowd_leaves_the_lane_one_by_one) {
   begin_statement();
   take_lane();
+  const uint64_t waits = counters.waits;
+  const uint64_t went_on = counters.went_on;
   std::atomic<int> passed{0};
   std::array<std::thread, 4> others;
   for (std::thread &other : others)
@@ -2011,6 +2015,9 @@ TEST_F(Ceiling, a_crowd_leaves_the_lane_one_by_one) {
   EXPECT_EQ(2, passed);
   go(longest_ask_us, 2 * mb + 300'000);
   EXPECT_EQ(4, passed);
+  EXPECT_EQ(waits + 4, counters.waits);
+  EXPECT_EQ(went_on + 4, counters.went_on);
+  EXPECT_GE(counters.longest_wait_us, 2 * longest_ask_us);
   passed = 0;
   for (std::thread &other : others) other.join();
   end();
