@@ -71,7 +71,7 @@ struct Expectation {
 
 /** Such statements come by the thousand. A row for each would leave the log
 with nothing else. */
-bool is_small(const Expectation &expected) {
+bool is_known_small(const Expectation &expected) {
   return expected.bytes == 0 && expected.known;
 }
 
@@ -248,7 +248,7 @@ void let_through(Own *mine, const Expectation &expected) {
   }
   mine->running.passed_gate.store(true);
   if (state().spills.load(std::memory_order_relaxed) &&
-      mine->spilling.begin(mine->running.thd) && !is_small(expected)) {
+      mine->spilling.begin(mine->running.thd) && !is_known_small(expected)) {
     Done done = begun(Action::spill);
     done.processlist_id = mine->running.thd->thread_id();
     done.digest = mine->running.digest;
@@ -322,7 +322,7 @@ bool queue(State *self, Own *mine, Expectation *expected) {
       running->taker = begin(expected->bytes);
       if (!exempt::is_of_system(thd)) self->list(running);
     }
-    const bool is_worth_a_row = in_vain || !is_small(*expected) ||
+    const bool is_worth_a_row = in_vain || !is_known_small(*expected) ||
                                 monotonic_us() - began_us >= worth_a_row_us;
     if (waited && is_worth_a_row) {
       done.processlist_id = thd->thread_id();
