@@ -193,6 +193,7 @@ if(MEMDIAG_FLAVOUR STREQUAL product)
     --headers-only --tree ${MEMDIAG_TREE})
 endif()
 set(build_upstream ${copy_headers}
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/build/old_headers.py ${bld}
   COMMAND ${CMAKE_COMMAND} -E env "NINJA_STATUS=[%f/%t %p, %e s] "
     ${CMAKE_COMMAND} --build ${bld})
 add_custom_target(upstream ALL

@@ -93,6 +93,31 @@ class PrecompiledHeaders(Scratch):
         # On another file system than ext4, XFS, Btrfs and tmpfs ccache reads it, and says so.
         self.assertRegex(log.read_text(), "Inode cache file loaded|not known to work for the inode cache")
 
+    @unittest.skipUnless(shutil.which("ninja"), "needs ninja")
+    def test_header_made_anew_is_that_of_a_fresh_checkout(self):
+        """By ninja, in a folder that has an old one, and in one that has none."""
+        words = " ".join(self.launcher)
+        made = []
+        for name, values in (("one", (1, 2)), ("other", (2,))):
+            self.build = here = self.root / "build" / name
+            here.mkdir()
+            (here / "pch.hxx.cxx").touch()
+            (here / "cmake_pch.hxx").write_text("#include <h.h>\n")
+            (here / "build.ninja").write_text(
+                "rule header\n deps = gcc\n depfile = $out.d\n"
+                f" command = {words} g++ -I. -x c++-header -include cmake_pch.hxx -MD -MT $out -MF $out.d -o $out -c $in\n"
+                "build cmake_pch.hxx.gch: header pch.hxx.cxx\n"
+            )
+            for value in values:
+                (here / "h.h").write_text(f"#include <string>\ninline int value() {{ return {value}; }}\n")
+                subprocess.run([ROOT / "tools" / "build" / "old_headers.py", here], check=True)
+                subprocess.run(["ninja", "--quiet"], cwd=here, check=True)
+            made.append((here / "cmake_pch.hxx.gch").read_bytes())
+        self.assertTrue(made[0] == made[1])
+        before = (here / "cmake_pch.hxx.gch").stat().st_mtime_ns
+        subprocess.run([ROOT / "tools" / "build" / "old_headers.py", here], check=True)
+        self.assertEqual((here / "cmake_pch.hxx.gch").stat().st_mtime_ns, before)
+
 
 @NEEDED
 class UnitTests(Scratch):
