@@ -198,7 +198,7 @@ function(memdiag_lead_server_calls)
   # sql/memdiag/binlog_cache.cc
   memdiag_lead_calls(mysqld sql/binlog_ostream.cc "LOG_PREFIX = \"ML\""
     _Z16open_cached_fileP8IO_CACHEPKcS2_mi DEFINED mysys/mf_cache.cc mysys)
-  # storage/innobase/memdiag/virtual_columns.cc
+  # storage/innobase/memdiag/sql_in_innodb.cc
   memdiag_lead_calls(mysqld storage/innobase/row/row0upd.cc "innobase_get_computed_value[(]"
     _Z27innobase_get_computed_valuePK8dtuple_tPK12dict_v_col_tPK12dict_table_tPP16mem_block_info_tS9_P3THDP5TABLEPK12dict_field_tS7_P5upd_t
     DEFINED storage/innobase/handler/ha_innodb.cc innobase)
