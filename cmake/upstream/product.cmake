@@ -202,6 +202,8 @@ function(memdiag_lead_server_calls)
   memdiag_lead_calls(mysqld storage/innobase/row/row0upd.cc "innobase_get_computed_value[(]"
     _Z27innobase_get_computed_valuePK8dtuple_tPK12dict_v_col_tPK12dict_table_tPP16mem_block_info_tS9_P3THDP5TABLEPK12dict_field_tS7_P5upd_t
     DEFINED storage/innobase/handler/ha_innodb.cc innobase)
+  memdiag_lead_calls(mysqld storage/innobase/row/row0sel.cc "innobase_index_cond[(]"
+    _Z19innobase_index_condP11ha_innobase DEFINED storage/innobase/handler/ha_innodb.cc innobase)
 endfunction()
 
 function(memdiag_add_to_upstream)

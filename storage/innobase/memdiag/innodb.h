@@ -101,8 +101,9 @@ uint64_t lock_bytes(const void *thd);
 by the session's own thread. Allocates nothing. @param thd  a THD */
 bool rolls_back(const void *thd);
 
-/** The calling thread computes a virtual column within InnoDB. */
-bool computes_column();
+/** The calling thread computes a virtual column or a pushed condition within
+InnoDB. */
+bool runs_sql();
 
 /** InnoDB keeps the pages that recovery read from the doublewrite files, 16 KB
 of each of a thousand, until it shuts down, and looks at them in recovery alone.

@@ -278,7 +278,7 @@ bool ends_at_once() {
 bool must_succeed() {
   const THD *const thd = current_thd;
   return thd != nullptr &&
-         (thd->kill_immunizer != nullptr || innodb::computes_column() ||
+         (thd->kill_immunizer != nullptr || innodb::runs_sql() ||
           exempt::commits(thd) || innodb::rolls_back(thd));
 }
 
