@@ -204,6 +204,11 @@ function(memdiag_lead_server_calls)
     DEFINED storage/innobase/handler/ha_innodb.cc innobase)
   memdiag_lead_calls(mysqld storage/innobase/row/row0sel.cc "innobase_index_cond[(]"
     _Z19innobase_index_condP11ha_innobase DEFINED storage/innobase/handler/ha_innodb.cc innobase)
+  if(MEMDIAG_DIETS)
+    # storage/innobase/memdiag/documents.cc
+    memdiag_lead_calls(mysqld sql/sql_update.cc "table->mark_columns_needed_for_update[(]"
+      _ZN5TABLE30mark_columns_needed_for_updateEP3THDb DEFINED sql/table.cc sql_main)
+  endif()
 endfunction()
 
 function(memdiag_add_to_upstream)

@@ -1,3 +1,9 @@
+/*
+  documents.h, and the columns that an UPDATE reads. The linker redirects its
+  calls of TABLE::mark_columns_needed_for_update() to this file (--wrap, in
+  cmake/upstream/product.cmake).
+*/
+
 #include "storage/innobase/memdiag/documents.h"
 
 #include <algorithm>
@@ -15,6 +21,11 @@
 #include "storage/innobase/memdiag/fts_count.h"
 #include "ut0rbt.h"
 #include "ut0vec.h"
+
+void mark_columns(TABLE *table, THD *thd, bool of_binlog) asm(
+    "__real__ZN5TABLE30mark_columns_needed_for_updateEP3THDb");
+void mark_columns_and_documents(TABLE *table, THD *thd, bool of_binlog) asm(
+    "__wrap__ZN5TABLE30mark_columns_needed_for_updateEP3THDb");
 
 namespace memdiag {
 namespace {
@@ -76,8 +87,19 @@ struct Text {
   size_t length;
 };
 
+bool is_in(const MY_BITMAP *set, const Field &field) {
+  return bitmap_is_set(set, field.field_index());
+}
+
+/** Any other one has what an earlier row of the record left. That points to
+memory that may be free. In a new row it has its default, which is short. */
+bool has_value(const Field &field) {
+  return is_in(field.table->read_set, field) ||
+         is_in(field.table->write_set, field);
+}
+
 Text text_of(Field *field) {
-  if (field->is_null()) return {nullptr, 0};
+  if (!has_value(*field) || field->is_null()) return {nullptr, 0};
   if (field->is_flag_set(BLOB_FLAG)) {
     const auto *const blob = static_cast<const Field_blob *>(field);
     return {blob->get_blob_data(), blob->get_length()};
@@ -139,25 +161,55 @@ void visit_documents(const TABLE &table, Visit visit) {
   }
 }
 
+/** What was not read is not known. */
 bool differs(const Field &field, const TABLE &table) {
-  return field.is_null() != field.is_null_in_record(table.record[1]) ||
+  if (!is_in(table.write_set, field)) return false;
+  return !is_in(table.read_set, field) ||
+         field.is_null() != field.is_null_in_record(table.record[1]) ||
          (!field.is_null() &&
           field.cmp_binary_offset(table.record[1] - table.record[0]) != 0);
 }
 
-/** InnoDB collects the words of all documents of a row then. */
-bool changes_document(const TABLE &table) {
+/** Calls visit(column) for each one that makes InnoDB collect the words of all
+documents of a row if it is changed.
+@return true: visit() said so, and the others were left out */
+template <typename Visit>
+bool visit_columns(const TABLE &table, Visit visit) {
   for (uint i = 0; i < table.s->keys; ++i) {
     const KEY &index = table.key_info[i];
     if ((index.flags & HA_FULLTEXT) == 0) continue;
     for (uint part = 0; part < index.user_defined_key_parts; ++part)
-      if (differs(*index.key_part[part].field, table)) return true;
+      if (visit(*index.key_part[part].field)) return true;
   }
   return std::any_of(
       table.field, table.field + table.s->fields, [&](const Field *field) {
         return strcmp(field->field_name, FTS_DOC_ID_COL_NAME) == 0 &&
-               differs(*field, table);
+               visit(*field);
       });
+}
+
+bool changes_document(const TABLE &table) {
+  return visit_columns(
+      table, [&](const Field &field) { return differs(field, table); });
+}
+
+bool is_of_innodb(const TABLE &table) {
+  return table.s->db_type()->db_type == DB_TYPE_INNODB;
+}
+
+/** An UPDATE may change a document, and would not read all that InnoDB
+collects. The binary log leaves out what is read for this:
+binlog_prepare_row_images(). */
+void read_documents(TABLE *table) {
+  if (!is_of_innodb(*table) ||
+      !visit_columns(*table, [table](const Field &field) {
+        return is_in(table->write_set, field);
+      }))
+    return;
+  for (uint i = 0; i < table->s->keys; ++i)
+    if ((table->key_info[i].flags & (HA_FULLTEXT | HA_USES_PARSER)) ==
+        HA_FULLTEXT)
+      table->mark_columns_used_by_index_no_reset(i, table->read_set);
 }
 
 }  // namespace
@@ -165,8 +217,7 @@ bool changes_document(const TABLE &table) {
 bool refuses_document(TABLE *table, const unsigned char *before,
                       const unsigned char *row) {
   // The fields point into this record.
-  if (row != table->record[0] || table->s->db_type()->db_type != DB_TYPE_INNODB)
-    return false;
+  if (row != table->record[0] || !is_of_innodb(*table)) return false;
   Takes most;
   visit_documents(*table, [&](const KEY &, uint64_t length) {
     const uint64_t words = length / least_bytes_of_word;
@@ -186,3 +237,9 @@ bool refuses_document(TABLE *table, const unsigned char *before,
 }
 
 }  // namespace memdiag
+
+void mark_columns_and_documents(TABLE *table, THD *thd, bool of_binlog) {
+  if (memdiag_has_gate.load(std::memory_order_relaxed))
+    memdiag::read_documents(table);
+  mark_columns(table, thd, of_binlog);
+}
