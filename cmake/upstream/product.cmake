@@ -189,6 +189,9 @@ function(memdiag_lead_server_calls)
   # sql/memdiag/events.cc
   memdiag_lead_calls(mysqld sql/event_data_objects.cc "sphead->execute_procedure[(]thd"
     _ZN7sp_head17execute_procedureEP3THDP14mem_root_dequeIP4ItemE DEFINED sql/sp_head.cc sql_main)
+  # sql/memdiag/persisted_file.cc
+  memdiag_lead_calls(mysqld sql/set_var.cc "pv->flush_to_file[(][)]"
+    _ZN25Persisted_variables_cache13flush_to_fileEv DEFINED sql/persisted_variable.cc sql_main)
   # sql/memdiag/threads.cc
   memdiag_lead_calls(mysqld mysys/my_thr_init.cc "^bool my_thread_init[(][)]"
     _Z14my_thread_initv DEFINED mysys/my_thr_init.cc mysys)
