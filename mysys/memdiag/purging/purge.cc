@@ -173,7 +173,8 @@ void Freed_blocks::give_back() const noexcept {
     bool is_left = m_arenas[arena];
     for (int attempt = 0; attempt < attempts && is_left; ++attempt) {
       wait_before(attempt);
-      const std::lock_guard<std::mutex> guard(purge_mutex);
+      const std::unique_lock<std::mutex> guard(purge_mutex, std::try_to_lock);
+      if (!guard) return;
       is_left = !mallctl::purge_arena(arena).value_or(true);
       purged_arenas[arena].sequence = 0;  // that purge is not in the log
     }

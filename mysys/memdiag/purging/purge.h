@@ -41,7 +41,8 @@ Receipt purge_all(Purge_reason reason = Purge_reason::asked);
 and will not need again soon: their pages go back at once. Other threads are at
 work in the pool, so no other arena is purged, and the caches stay. No log and
 no counter has it: the log is short, and the purger judges the last purge there.
-The mutex is not held while the thread sleeps. */
+The mutex is not held while the thread sleeps. The thread may hold what others
+need: it does not wait for a purge, and then leaves its pages to decay. */
 class Freed_blocks {
  public:
   /** Nothing is noted of a small block.

@@ -125,6 +125,24 @@ FRESH_TEST(Purge, FreedBlocksGoBackAndNothingElse) {
   pools::free(session, more, 2 * size);
 }
 
+/** Others may need what its thread holds. */
+FRESH_TEST(Purge, FreedBlocksDoNotWaitForAPurge) {
+  constexpr Pool session = Pool::session;
+  constexpr size_t size = 8 << 20;
+  ASSERT_EQ("", policies::set(Policy::dirty_decay_ms, "all=-1"));
+  void *const block = pools::allocate(session, size);
+  const unsigned arena = mallctl::arena_of(block).value();
+  purging::Freed_blocks blocks;
+  blocks.add(block, size);
+  pools::free(session, block, size);
+  purging::hold_purges();
+  std::thread([&blocks] { blocks.give_back(); }).join();
+  purging::let_go_of_purges();
+  EXPECT_LT(0u, mallctl::arena_pages(arena).value().dirty_pages);
+  blocks.give_back();
+  EXPECT_EQ(0u, mallctl::arena_pages(arena).value().dirty_pages);
+}
+
 /** Policies and routes change while the process forks: the child can change
 them too. */
 FRESH_TEST(Purge, AForkHoldsTheMutexesOfPoliciesAndRoutes) {
