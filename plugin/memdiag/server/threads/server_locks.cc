@@ -12,6 +12,7 @@
 #include "sql/sql_base.h"
 #include "sql/sql_class.h"
 #include "sql/sql_plugin.h"
+#include "sql/table_cache.h"
 
 namespace memdiag {
 
@@ -22,6 +23,12 @@ struct Removal_locks {
   friend Member member_of(Removal_locks);
 };
 template struct Names<Removal_locks, &Global_THD_manager::LOCK_thd_remove>;
+
+struct Cache_lock {
+  using Member = mysql_mutex_t Table_cache::*;
+  friend Member member_of(Cache_lock);
+};
+template struct Names<Cache_lock, &Table_cache::m_lock>;
 
 }  // namespace memdiag
 
@@ -48,12 +55,16 @@ bool is_of([[maybe_unused]] const mysql_mutex_t &mutex,
 bool holds_one(const THD &thd) {
   const Mutexes &removals =
       Global_THD_manager::get_instance()->*member_of(Removal_locks{});
+  // A thread that has the locks of all caches has LOCK_open, too.
+  const mysql_mutex_t &cache =
+      table_cache_manager.get_cache(const_cast<THD *>(&thd))
+          ->*member_of(Cache_lock{});
   const auto is_mine = [self = gettid()](const mysql_mutex_t &mutex) {
     return is_of(mutex, self);
   };
   return thd.mdl_context.has_locks(MDL_key::ACL_CACHE) ||
          is_mine(LOCK_global_system_variables) || is_mine(LOCK_status) ||
-         is_mine(LOCK_plugin) || is_mine(LOCK_open) ||
+         is_mine(LOCK_plugin) || is_mine(LOCK_open) || is_mine(cache) ||
          is_mine(thd.LOCK_thd_data) || is_mine(thd.LOCK_thd_query) ||
          std::any_of(std::begin(removals), std::end(removals), is_mine);
 }
