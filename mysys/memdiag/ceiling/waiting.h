@@ -37,7 +37,7 @@ struct May {
 */
   bool small{false};
 };
-/** What keeps a small statement from entering a wait ends the wait as well. To
+/** A small statement leaves its wait where it would not enter one. To
 wait until the level is red no more would take the longest wait there is: other
 statements take the room first. */
 inline bool has_room_for_small(const Account &account) {

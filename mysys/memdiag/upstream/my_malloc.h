@@ -27,7 +27,7 @@ struct Free {
   }
 };
 
-/** Where the ceiling has refused the block, its error says more than that of
+/** If the ceiling has refused the block, its error says more than that of
 upstream, which writes a line into the error log for each block. */
 inline myf flags_behind(const void *block, Packed_tag tag, myf flags) {
   return block == nullptr && tag != 0 && memdiag_error_is_raised()

@@ -185,7 +185,7 @@ class Choice {
   uint64_t m_last{0};
 };
 
-/** What statements of a digest took at most, as an average that forgets. A
+/** The most that statements of a digest took, as an average that forgets. A
 digest has one of four places, which it shares with others: a load whose
 statements have a digest each fills all of them. A part of the hash in the place
 tells most of these from another. Threads: any. */

@@ -161,7 +161,7 @@ void visit_documents(const TABLE &table, Visit visit) {
   }
 }
 
-/** What was not read is not known. */
+/** A value that was not read is not known. */
 bool differs(const Field &field, const TABLE &table) {
   if (!is_in(table.write_set, field)) return false;
   return !is_in(table.read_set, field) ||

@@ -515,7 +515,7 @@ TEST(Small_pace, lets_those_that_keep_it_begin_as_far_beyond_as_it_is_told) {
   EXPECT_FALSE(pace.may_begin(keeps, 9'000'000));
 }
 
-/** Of 32 clients, one would wait for seconds by chance. */
+/** Without an order, one of 32 clients would wait for seconds. */
 TEST(Small_pace, lets_the_one_begin_first_that_has_waited_for_longest) {
   Small_pace pace;
   Small_pace::Beginner late = small;
@@ -530,7 +530,7 @@ TEST(Small_pace, lets_the_one_begin_first_that_has_waited_for_longest) {
   EXPECT_TRUE(pace.may_begin(early, 5'020'000));
 }
 
-/** What running statements took comes back. What sessions keep does not. */
+/** The memory of running statements comes back. That of sessions does not. */
 TEST(Small_pace, is_used_up_by_what_sessions_keep) {
   Small_pace pace;
   Small_pace::Beginner keeps = small;
