@@ -116,7 +116,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
         gauge('charged_bytes', 'Taken by threads since the kernel was read last. Absent: level 0, or OFF.'),
         gauge('promised_bytes', 'Promised to statements, and perhaps not touched yet. Absent: level 0, or OFF.'),
         gauge('parked_bytes', 'Frames of the buffer pool whose memory the system has now.'),
-        counter('waits_total', 'Waits for memory: of running statements, of packets and messages before they are read, and of a replica\'s reader of events.'),
+        counter('waits_total', 'Waits for memory: of running statements, of packets and messages before they are read, and of replicas that read an event.'),
         counter('wait_time_seconds_total', 'How long these were, in all.'),
         gauge('longest_wait_seconds', 'The longest of these.'),
         counter('went_on_total', 'Waits that ended without room.'),
