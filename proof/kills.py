@@ -150,6 +150,7 @@ class Trial:
 
     def prepare(self) -> None:
         initialise(self.arm.build(), self.folder / "data", OPTIONS[:2])
+        os.sync()  # it may be a copy, which the first loss of power would take
         with self.arm.server(self.folder, OPTIONS) as server:
             server.start()
             with server.connect() as session:
