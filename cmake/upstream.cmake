@@ -194,6 +194,7 @@ if(MEMDIAG_FLAVOUR STREQUAL product)
 endif()
 set(build_upstream ${copy_headers}
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/build/old_headers.py ${bld}
+    ${CMAKE_MAKE_PROGRAM}
   COMMAND ${CMAKE_COMMAND} -E env "NINJA_STATUS=[%f/%t %p, %e s] "
     ${CMAKE_COMMAND} --build ${bld})
 add_custom_target(upstream ALL
