@@ -22,8 +22,8 @@ from harness.programs import CLEAN_UP, Programs
 CHECKS = (
     (("states.py", "--part", "1/3"),),
     (("states.py", "--part", "2/3"),),
-    (("states.py", "--part", "3/3"),),
-    (("servers.py",), ("page.py",), ("heap_profile.py",), ("packages.py",)),
+    (("states.py", "--part", "3/3"), ("packages.py",)),
+    (("servers.py",), ("page.py",), ("heap_profile.py",)),
 )
 
 
