@@ -120,6 +120,13 @@ constexpr const char *not_watchers =
     "WHERE ATTR_NAME = 'program_name' AND (ATTR_VALUE = 'memdiag' OR "
     "ATTR_VALUE LIKE '%exporter%' OR ATTR_VALUE LIKE '%otelcol%'))";
 
+/** mysqlbinlog, which archives the binary log, ends when its connection does.
+ */
+constexpr const char *connects_again =
+    " AND PROCESSLIST_ID NOT IN (SELECT PROCESSLIST_ID FROM "
+    "performance_schema.session_connect_attrs WHERE ATTR_NAME = 'program_name' "
+    "AND ATTR_VALUE = 'mysqlbinlog')";
+
 /** Ends sessions of clients that wait for a statement, but for those whose end
 would lose something, one's own, and those of watchers. */
 std::string end_sleeping(const std::string &condition) {
@@ -217,7 +224,7 @@ std::string ending_statement(const Holder &holder) {
                  "'KILL '",
                  owners("^memory/sql/String::value", "", "LIKE 'Binlog Dump%'"),
                  "'Binlog Dump', 'Binlog Dump GTID'") +
-             largest_first;
+             connects_again + largest_first;
     case End::temporary_tables:
       return end_sleeping(
           "PROCESSLIST_ID IN (SELECT ID FROM (SELECT s.ID, COUNT(*) AS TABLES, "

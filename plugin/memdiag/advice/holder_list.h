@@ -259,7 +259,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      "each replica's thread keeps a buffer as large as the largest event that "
      "it sent",
      "KILL frees it; a replica that is there connects again by itself and goes "
-     "on where it was"},
+     "on where it was, and mysqlbinlog does not, which STATEMENT leaves out"},
     {"temporary tables",
      {"temptable", "memory/temptable/"},
      {},
