@@ -187,11 +187,25 @@ class Holdings {
     return std::nullopt;
   }
 
+  /** Options may lead a route elsewhere than its declaration. Performance
+  Schema's own instruments are no routes. */
+  Pool pool_of(std::string_view instrument) const {
+    const std::string_view name =
+        instrument.starts_with("memory/performance_schema/")
+            ? "performance_schema"
+            : instrument;
+    const auto route = std::find_if(
+        m_figures.routes.begin(), m_figures.routes.end(),
+        [name](const routes::Row &one) { return one.name == name; });
+    return route != m_figures.routes.end() ? route->pool
+                                           : routes::declared_pool(instrument);
+  }
+
   /** At most: some of it lies in the pool of connections. */
   uint64_t counted_of_malloc() const {
     uint64_t bytes = 0;
     for (const instruments::Counted &counted : m_figures.counted)
-      if (routes::declared_pool(counted.name) == Pool::general &&
+      if (pool_of(counted.name) == Pool::general &&
           counted.name != "memory/temptable/physical_disk")
         bytes += counted.bytes;
     return bytes;

@@ -2311,12 +2311,13 @@ TEST(Holders, WhatKillDoesNotFreeIsNotTheSessions) {
 
 /** Pools as in holdings_of(). */
 std::vector<Holding> holdings_of_plugins(
-    std::span<const memdiag::instruments::Counted> counted) {
+    std::span<const memdiag::instruments::Counted> counted,
+    std::span<const memdiag::routes::Row> routes = {}) {
   std::array<memdiag::Pool_row, pool_count> pools{};
   for (auto &pool : pools) pool.live_bytes = 1000;
   memdiag::advisor::Holding_figures figures{.pools = pools,
                                             .resident_shares = {},
-                                            .routes = {},
+                                            .routes = routes,
                                             .counted = counted,
                                             .dump_thread_bytes = 0,
                                             .trigger_bytes = 0,
@@ -2354,6 +2355,22 @@ TEST(Holdings, WhatPluginsTakeIsNotCalledJson) {
                                     {"memory/sql/other", true, 400, 1, 9}};
   EXPECT_EQ(0u, bytes(off, "JSON and containers"));
   EXPECT_EQ(500u + 300u, bytes(off, "uncounted memory"));
+  // Performance Schema's own memory is not malloc()'s.
+  const std::vector<Counted> own = {
+      {"memory/performance_schema/table_handles", true, 700, 1, 700}};
+  const std::vector<memdiag::routes::Row> place = {
+      {"performance_schema", Pool::perfschema, "", 0, 700, 1}};
+  EXPECT_EQ(
+      1000u,
+      holding_in(holdings_of_plugins(own, place), "uncounted memory")->bytes);
+  // Options have led these to malloc(), of whichever threads.
+  const std::vector<Counted> led = {
+      {"memory/sql/String::value", true, 400, 1, 9}};
+  const std::vector<memdiag::routes::Row> here = {
+      {"memory/sql/String::value", Pool::general, "", 0, {}, {}}};
+  EXPECT_EQ(
+      300u + 300u,
+      holding_in(holdings_of_plugins(led, here), "uncounted memory")->bytes);
   // Warnings are statements' that have ended.
   const std::vector<memdiag::routes::Row> warnings = {
       {"(without key)", Pool::statement, "", 0, 800, 1}};
