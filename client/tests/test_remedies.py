@@ -155,7 +155,7 @@ class Sessions(unittest.TestCase):
         data["sources"]["lock_keepers"] = {"source": "lock_keepers", "rows": [], "error": "the instrument is off"}
         one = next(one for one in findings(View(data)) if one.holder == "user variables")
         self.assertEqual(one.statements, ["KILL 42"])
-        self.assertIn("releases locks of GET_LOCK() or of a backup, if it has one", one.remedy)
+        self.assertIn("releases locks of LOCK TABLES, GET_LOCK() or of a backup, if it has one", one.remedy)
 
     def test_ddl_is_not_ended(self):
         """It would begin again from the start. Nothing but its locks tells of it: not each text begins with ALTER."""

@@ -155,10 +155,13 @@ TABLE_KEEPERS = """SELECT COUNT(DISTINCT m.OWNER_THREAD_ID) AS KEEPERS
  OR (t.PROCESSLIST_COMMAND = 'Sleep' AND x.TRX_ID IS NULL)
  OR (t.PROCESSLIST_COMMAND <> 'Sleep' AND t.PROCESSLIST_TIME > 10))"""
 
-# Locks that outlive a statement and its transaction.
+# Locks that outlive a statement and its transaction. Those of LOCK TABLES are shown as a transaction's.
 LOCK_KEEPERS = """SELECT DISTINCT t.PROCESSLIST_ID AS LOCK_KEEPER
  FROM performance_schema.metadata_locks m JOIN performance_schema.threads t ON m.OWNER_THREAD_ID = t.THREAD_ID
- WHERE m.LOCK_DURATION = 'EXPLICIT' AND m.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID IS NOT NULL"""
+ LEFT JOIN information_schema.INNODB_TRX x ON x.TRX_MYSQL_THREAD_ID = t.PROCESSLIST_ID
+ WHERE m.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID IS NOT NULL
+ AND (m.LOCK_DURATION = 'EXPLICIT' OR m.LOCK_TYPE = 'SHARED_READ_ONLY'
+ OR (t.PROCESSLIST_COMMAND = 'Sleep' AND (x.TRX_ID IS NULL OR m.LOCK_TYPE = 'SHARED_NO_READ_WRITE')))"""
 
 # DDL has them until its transaction ends, and nothing else that runs but LOCK TABLES ... WRITE has.
 DDL_SESSIONS = """SELECT DISTINCT t.PROCESSLIST_ID AS DDL_SESSION

@@ -17,7 +17,7 @@ KEPT = (
 )
 UNKNOWN = "what KILL would roll back is not known: this account may not read the open transactions"
 NOT_LISTED = "what KILL would roll back is not known: more transactions are open than were read"
-LOCKS = "do not KILL this session: it keeps a lock, as GET_LOCK() and a backup take, which others rely on"
+LOCKS = "do not KILL this session: it keeps a lock, as LOCK TABLES, GET_LOCK() and a backup take, which others rely on"
 DDL = "do not KILL this session: it runs DDL, which would begin again from the start"
 
 
@@ -40,7 +40,7 @@ def propose(view: View, session: Row, found: Finding) -> None:
     runs = session.get("COMMAND") not in (None, "Sleep")
     words = f"end session {number}, which frees it"
     if view.error("lock_keepers") is not None:
-        words += " and releases locks of GET_LOCK() or of a backup, if it has one"
+        words += " and releases locks of LOCK TABLES, GET_LOCK() or of a backup, if it has one"
     if transaction:
         words += (
             f" and rolls back its transaction, open for {count(transaction['SECONDS'])} s:"

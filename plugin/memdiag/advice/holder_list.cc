@@ -43,11 +43,14 @@ std::string loses_nothing() {
          "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL)";
 }
 
-/** Without locks that outlive a statement and its transaction. */
+/** Without locks that outlive a statement and its transaction. Those of LOCK
+TABLES are shown as a transaction's: InnoDB's tables have SHARED_READ_ONLY from
+READ, and not_ddl finds those from WRITE. READ LOCAL of another engine is not
+found. */
 constexpr const char *keeps_no_lock =
     " AND THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM "
     "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL AND "
-    "LOCK_DURATION = 'EXPLICIT')";
+    "(LOCK_DURATION = 'EXPLICIT' OR LOCK_TYPE = 'SHARED_READ_ONLY'))";
 
 /** KILL QUERY ends the statement of a session. It finds none in a session that
 waits for its next one. A session that waits for its client to read the result
@@ -246,7 +249,9 @@ std::string words_of_ending(const Holder &holder) {
   if (holder.end == End::sessions || holder.end == End::temporary_tables)
     words += ", but none in a transaction or with locks";
   else if (holder.end == End::transactions)
-    words += ", but none with locks of GET_LOCK() or of a backup, and no DDL";
+    words +=
+        ", but none with locks of LOCK TABLES, GET_LOCK() or of a backup, and "
+        "no DDL";
   else if (!is_of_ddl(holder))
     words += ", but no DDL";
   return words + drops_temporary_tables;
