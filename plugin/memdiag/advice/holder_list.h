@@ -455,8 +455,9 @@ inline constexpr auto holders = std::to_array<Holder>({
      "OPTIMIZE LOCAL TABLE writes them, and rebuilds the whole table while "
      "innodb_optimize_fulltext_only is OFF; it waits for transactions that "
      "have used the table (in STATEMENT for 5 s at most), and statements on "
-     "the table wait meanwhile; innodb_ft_total_cache_size bounds them from "
-     "the next start",
+     "the table wait meanwhile; while STATEMENT has that variable ON, others "
+     "cannot rebuild a table so either: set it back if its last rows do not "
+     "run; innodb_ft_total_cache_size bounds them from the next start",
      write_full_text_caches},
     {"MyISAM key cache",
      {"memory/mysys/KEY_CACHE"},
