@@ -1,4 +1,4 @@
-"""Files that are either whole or absent."""
+"""Files that are either whole or absent. Devices and pipes are written as they are."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from memdiag.problem import Problem
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[IO[str]]:
     """A text file under another name in the same folder, which gets its name when the block
-    ends well. An error or Ctrl-C removes it, and what `path` had before stays. A device or a pipe
-    is written as it is."""
+    ends well. An error or Ctrl-C removes it, and what `path` had before stays."""
     if no_file(path):
         with _device(path) as file:
             yield file
@@ -43,14 +42,30 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
 
 
 def no_file(path: Path) -> bool:
-    """/dev/null, /dev/stdout, a pipe: root would put a file in its place, for everybody."""
+    """/dev/null, /dev/stdout, a pipe: root would put a file in its place, for everybody. Where another user may write, it
+    can be a trap instead: a link to a file of the system, or a pipe that makes root wait. A file takes its place."""
     try:
+        if not _safe(Path(os.path.realpath(path.parent))):
+            return False
         if path.is_symlink() and os.readlink(path).startswith("/proc/"):
             return True
         mode = path.stat().st_mode
     except OSError:
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _safe(folder: Path) -> bool:
+    """Only root and this user can put something into the folder, or another folder in its place."""
+    if os.name != "posix":
+        return True
+    for one in (folder, *folder.parents):
+        about = one.stat()
+        # In a folder as /tmp, only the owner renames what is there.
+        keeps_names = one != folder and about.st_mode & stat.S_ISVTX
+        if about.st_uid not in (0, os.geteuid()) or (about.st_mode & 0o022 and not keeps_names):
+            return False
+    return True
 
 
 @contextlib.contextmanager

@@ -106,6 +106,34 @@ class Files(Scratch):
         self.assertTrue(pipe.is_fifo())
         self.assertEqual(sorted(one.name for one in self.root.iterdir()), ["pipe", "stdout"])
 
+    def test_where_others_may_write_a_link_and_a_pipe_are_replaced(self):
+        """Root would write over a file of the system, or wait for ever."""
+        system, shared = self.write("system", "secret"), self.root / "shared"
+        places = [shared, shared / "own"]
+        places[1].mkdir(parents=True)
+        shared.chmod(0o777)
+        for folder in places:
+            link, pipe = folder / "night.html", folder / "pipe"
+            link.symlink_to(f"/proc/self/root{system}")
+            os.mkfifo(pipe)
+            device = folder / "null"
+            device.symlink_to("/dev/null")
+            for path in (link, pipe, device):
+                with self.subTest(path):
+                    self.assertFalse(no_file(path))
+                    write_whole(path, "a page")
+                    self.assertEqual(path.read_text(), "a page")
+                    self.assertTrue(path.is_file() and not path.is_symlink())
+        self.assertEqual(system.read_text(), "secret")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can give a folder away")
+    def test_in_a_folder_of_another_user_a_link_is_replaced(self):
+        link = self.root / "null"
+        link.symlink_to("/dev/null")
+        self.assertTrue(no_file(link))
+        os.chown(self.root, 1, 1)
+        self.assertFalse(no_file(link))
+
     def test_half_a_character_is_no_reason_to_write_nothing(self):
         write_whole(self.root / "x", "a\udce9b")
         self.assertEqual((self.root / "x").read_text(), "a?b")
