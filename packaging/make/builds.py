@@ -36,10 +36,13 @@ TRAINING_TOOLS = {"sysbench": "sysbench"}
 TRAINING_LIBRARIES = {"pymysql": "python3-pymysql"}
 # The environment that the tools of the packages read.
 PACKAGING_ENVIRONMENT = ("DEB_BUILD_OPTIONS", "DPKG_DEB_COMPRESSOR_TYPE")
-SOURCES = tuple(
-    f"{folder}/**/{name}"
-    for folder in ("mysys", "plugin", "sql", "storage")
-    for name in ("*.c", "*.cc", "*.h", "CMakeLists.txt")
+SOURCES = (
+    "components/**/*.cc",
+    *(
+        f"{folder}/**/{name}"
+        for folder in ("mysys", "plugin", "sql", "storage")
+        for name in ("*.c", "*.cc", "*.h", "CMakeLists.txt")
+    ),
 )
 PATCHES = ("patches/*/*.patch", "patches/*/series")
 # tools/build makes the tree that CMake compiles.
@@ -55,7 +58,7 @@ TRAINING = (
 )
 PACKAGED = (
     *(f"packaging/{name}" for name in ("build", "contents.txt", "copyright.in", "libraries.txt", "sbom.toml")),
-    *(f"packaging/{name}/**/*" for name in ("common", "deb", "make", "rpm")),
+    *(f"packaging/{name}/**/*" for name in ("common", "deb", "make", "rpm", "tar")),
     "mysql-test/suite/memdiag/**/*",
     "docs/reference.md",
     "LICENSE",

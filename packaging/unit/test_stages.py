@@ -19,6 +19,7 @@ from tests import smoke
 
 from bench import pgo_train
 from bench.workloads import WORKLOADS
+from harness.checkout import own_files
 from harness.digest import digest
 from harness.problem import Problem
 from harness.programs import captured
@@ -159,6 +160,21 @@ class Builds(TestCase):
         for pattern in (*builds.SOURCES, *builds.PATCHES, *builds.BUILD_FILES, *builds.TRAINING, *builds.PACKAGED):
             if not pattern.endswith(("*.c", "CMakeLists.txt")):
                 self.assertTrue(list(ROOT.glob(pattern)), pattern)
+
+    def test_every_file_that_is_compiled_counts(self):
+        other = {"bench", "proof", "tests", "unittest"}
+        compiled = {path for path in own_files(ROOT) if path.suffix in (".c", ".cc", ".h")}
+        known = {path for pattern in (*builds.SOURCES, *builds.BUILD_FILES) for path in ROOT.glob(pattern)}
+        unknown = {path for path in compiled - known if not other & set(path.relative_to(ROOT).parts)}
+        self.assertEqual(unknown, set())
+
+    def test_every_folder_of_packaging_counts(self):
+        """But not what runs on packages that are made, and not the container's image, which takes them."""
+        other = {ROOT / "packaging" / name for name in ("container", "tests", "unit")}
+        folders = {path.parent for path in own_files(ROOT) if ROOT / "packaging" in path.parents}
+        known = {path.parent for pattern in builds.PACKAGED for path in ROOT.glob(pattern)}
+        unknown = {folder for folder in folders - known if not other & {folder, *folder.parents}}
+        self.assertEqual(unknown, set())
 
     def test_the_training_is_known(self):
         for name in pgo_train.DEFAULT:
