@@ -75,7 +75,7 @@ def copy() -> None:
         if not old.is_file() or old.read_bytes() != new:
             old.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / path, old)
-    for folder in ("mysys", "plugin", "sql", "storage", "client"):
+    for folder in ("components", "mysys", "plugin", "sql", "storage", "client"):
         for old in (TREE / folder).rglob("*.*"):
             if old.is_file() and str(old.relative_to(TREE)) not in wanted:
                 old.unlink()

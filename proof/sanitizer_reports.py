@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # A file of ours, as the debug information names it, or a function of ours.
-_OUR_FILE = re.compile(r"(^|/)((mysys|plugin|sql|storage/\w+)/memdiag/|plugin/\w+/memdiag_)")
+_OUR_FILE = re.compile(r"(^|/)((mysys|plugin|sql|storage/\w+)/memdiag/|(plugin|components)/\w+/memdiag_)")
 _OUR_FUNCTION = re.compile(r"^(\S+ )?memdiag::")
 # Their accesses are made for the function that called them.
 _RUNTIME = re.compile(r"libtsan|libstdc\+\+|libsanitizer|/usr/include/|/c\+\+/\d|\((libc|ld-linux)[.-]")
@@ -38,7 +38,7 @@ class Frame:
         return bool(_RUNTIME.search(self.text) or self.function.startswith(("std::", "operator ")))
 
     def __str__(self) -> str:
-        where = re.sub(r".*/(?=(mysys|plugin|sql|storage)/)", "", self.file)
+        where = re.sub(r".*/(?=(mysys|plugin|components|sql|storage)/)", "", self.file)
         return f"{self.function.split('(')[0]} ({where})"
 
 

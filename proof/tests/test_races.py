@@ -69,6 +69,7 @@ class Reports(TestCase):
     def test_code_of_ours_that_only_calls(self):
         for caller, ours in (
             ("memdiag::rows() memdiag/plugin/memdiag/server/tables/rows.cc:3", "caller"),
+            ("limit() memdiag/components/group_replication_resource_manager/memdiag_memory.cc:3", "caller"),
             ("mysql_execute(THD*) mysql/sql/sql_parse.cc:3", ""),
         ):
             (report,) = reports_in(UPSTREAM.format(caller=caller))
