@@ -102,6 +102,29 @@ class Recording(Scratch):
     def hostname(self):
         return OldServer(SERVERS[0]).sources["variables"]["rows"][0]["hostname"]
 
+    def test_a_restart_is_seen_by_the_uptime_that_is_missing(self):
+        """Also where the new run is older than the recorded one was."""
+        for uptimes, restarts in (
+            ((5, 15, 25), []),
+            ((5, 14, 26), []),
+            ((5, None, 24), []),
+            ((500, 3), [1]),
+            ((5, 8, 18), [1]),
+            ((5, Problem("down"), 20), [2]),
+            ((5, Problem("down"), 25), []),
+            ((5, None, 20), [2]),
+        ):
+            clock = Clock()
+            recorder = record.Recorder(Target(), 10, clock.now, clock.sleep)
+            answers = [one if isinstance(one, Problem) else {"uptime": one} for one in uptimes]
+            found = []
+            with mock.patch.object(recorder, "_sampled", side_effect=answers):
+                for number in range(len(uptimes)):
+                    if recorder.sample().get("restarted"):
+                        found.append(number)
+                    clock.sleep(10)
+            self.assertEqual(found, restarts, uptimes)
+
     def test_before_the_first_sample_nothing_is_left(self):
         with mock.patch.object(record.Recorder, "sample", side_effect=KeyboardInterrupt), self.assertRaises(Problem):
             self.record(Clock())

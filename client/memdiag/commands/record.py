@@ -105,7 +105,7 @@ class Recorder:
         self._sleep = sleep
         self._session: Session | None = None
         self._sampler: Sampler | None = None
-        self._uptime: int | None = None
+        self._seen_up: tuple[int, float] | None = None  # the last uptime, and when the server had said it
         self._server: dict[str, Any] = {}  # the one that was asked first
         self.count = 0  # samples in the file
 
@@ -150,6 +150,7 @@ class Recorder:
     def sample(self) -> dict[str, Any]:
         """{"time", "down": the reason} where the server does not answer, with "refused": MySQL's number where it lets
         the account not in."""
+        asked = self._clock()
         try:
             sample = self._sampled()
         except LoginRefused as refused:
@@ -157,9 +158,11 @@ class Recorder:
         except Problem as problem:
             return {"time": time.time(), "down": str(problem)}
         uptime = sample.get("uptime")
-        if uptime is not None and self._uptime is not None and uptime < self._uptime:
-            sample["restarted"] = True
-        self._uptime = uptime
+        if uptime is not None:
+            # A new run can be older than the last one was. Uptimes are of whole seconds.
+            if self._seen_up and uptime + 2 < self._seen_up[0] + asked - self._seen_up[1]:
+                sample["restarted"] = True
+            self._seen_up = uptime, self._clock()
         return sample
 
     def _sampled(self) -> dict[str, Any]:
