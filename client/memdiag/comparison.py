@@ -79,13 +79,13 @@ def missing(before: Moment, after: Moment, kinds: Sequence[str]) -> list[str]:
     return result
 
 
-def faults(found: Sequence[Difference], allowed: Mapping[str, Allowed]) -> list[Difference]:
-    return [one for one in found if one.kind in allowed and allowed[one.kind].exceeded(one)]
+def faults(found: Sequence[Difference], allowed: Mapping[str, Sequence[Allowed]]) -> list[Difference]:
+    return [one for one in found if any(limit.exceeded(one) for limit in allowed.get(one.kind, ()))]
 
 
-def allowed_of(words: Sequence[str]) -> dict[str, Allowed]:
-    """`64M` or `10%` for all kinds, `pool=16M` for one."""
-    result: dict[str, Allowed] = {}
+def allowed_of(words: Sequence[str]) -> dict[str, list[Allowed]]:
+    """`64M` or `10%` for all kinds, `pool=16M` for one; all that a kind has count."""
+    result: dict[str, list[Allowed]] = {}
     for word in words:
         kind, equals, amount = word.rpartition("=")
         kinds = [kind] if equals else list(KINDS)
@@ -94,5 +94,5 @@ def allowed_of(words: Sequence[str]) -> dict[str, Allowed]:
         percent = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", amount)
         one = Allowed(percent=float(percent[1])) if percent else Allowed(bytes=bytes_of(amount))
         for name in kinds:
-            result[name] = one
+            result.setdefault(name, []).append(one)
     return result

@@ -73,6 +73,10 @@ class Differences(unittest.TestCase):
             (["9M"], ["RSS", "a"]),
             (["64M", "pool=9M"], ["a"]),
             (["50%"], ["a"]),
+            (["9M", "64M"], ["RSS", "a"]),
+            (["pool=9M", "64M"], ["a"]),
+            (["pool=9M", "pool=200%"], ["a"]),
+            (["pool=50%", "pool=64M"], ["a"]),
             (["rss=5%"], ["RSS"]),
         ):
             self.assertEqual([one.name for one in faults(found, allowed_of(words))], names, words)
