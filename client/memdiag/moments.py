@@ -11,6 +11,7 @@ from typing import Any
 
 from memdiag.collect.sample import WORTH_BYTES
 from memdiag.collect.snapshot import MOST_STACKS
+from memdiag.connect.options import PATHS
 from memdiag.files import json_of, read_text
 from memdiag.model.units import duration, moment
 from memdiag.model.view import View, total
@@ -44,7 +45,7 @@ def is_file(operand: str) -> bool:
         return True
     if not Path(operand).exists() and (found := _LIKE_A_FILE.fullmatch(operand)):
         raise Problem(f"there is no file {found[1]}")
-    if operand.startswith(("/", "./", "../")) and not Path(operand).exists():
+    if operand.startswith(PATHS) and not Path(operand).exists():
         raise Problem(f"there is neither a file nor a socket {operand}")
     return False
 

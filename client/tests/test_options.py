@@ -296,6 +296,10 @@ class Targets(unittest.TestCase):
             ("[::1]:3307", ("::1", 3307, "", "me")),
             ("/run/x.sock", ("localhost", 3306, "/run/x.sock", "me")),
             ("localhost:3307", ("localhost", 3307, "", "me")),
+            ("/run/a@b/x.sock", ("localhost", 3306, "/run/a@b/x.sock", "me")),
+            ("./a@b.sock", ("localhost", 3306, "./a@b.sock", "me")),
+            ("../x.sock", ("localhost", 3306, "../x.sock", "me")),
+            ("you@../x.sock", ("localhost", 3306, "../x.sock", "you")),
         ):
             got = target({"user": "me"}, words)
             self.assertEqual((got.host, got.port, got.socket, got.user), expected, words)

@@ -47,6 +47,8 @@ _ENVIRONMENT = {"host": "MYSQL_HOST", "port": "MYSQL_TCP_PORT", "socket": "MYSQL
 _LONGEST_WAIT = 43200
 # Stands for a password that is to be asked for.
 ASK = "\0ask"
+# So begins the path of a socket; other words are a host.
+PATHS = ("/", "./", "../")
 SSL_MODES = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 
 
@@ -324,9 +326,10 @@ def _of_a_server(path: str) -> bool:
 
 def _of_words(words: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    if "@" in words:
+    # The path of a socket may have an @, too.
+    if "@" in words and not words.startswith(PATHS):
         found["user"], words = words.rsplit("@", 1)
-    if words.startswith(("/", "./")):
+    if words.startswith(PATHS):
         return found | {"socket": words, "protocol": "SOCKET", "host": "localhost"}
     bracketed = re.fullmatch(r"\[([^]]+)\](?::(\d+))?", words)
     if bracketed:
