@@ -95,6 +95,9 @@ class OptionFiles(Scratch):
     def test_what_mysql_does_not_take_is_told(self):
         for text, words in (
             ("[client\nuser=u\n", r"my.cnf has a line that is no group.*: \[client$"),
+            ("[client]\n!included x\n", r"my.cnf has a line that is not followed: !included x$"),
+            ("!\n", r"my.cnf has a line that is not followed: !$"),
+            ("!include\n", r"my.cnf has a line that is not followed: !include$"),
             ("[client]\nuser=u\n!includedir missing\n", "includes .*/missing, which is no folder"),
         ):
             path = self.write("my.cnf", text)
@@ -108,6 +111,12 @@ class OptionFiles(Scratch):
         self.write("d/b.cnf", "[client]\nport=2\n")
         path = self.write("my.cnf", "[client]\nport=0\n!includedir d\n")
         self.assertEqual(read_option_file(path)["port"], "2")
+
+    def test_any_white_space_follows_include(self):
+        self.write("d/a.cnf", "[client]\nport=1\n")
+        self.write("b.cnf", "[client]\nuser=u\n")
+        path = self.write("my.cnf", "[client]\n!includedir\td\n! include \t b.cnf\n")
+        self.assertEqual(read_option_file(path), {"port": "1", "user": "u"})
 
     def test_groups_of_mariadb_and_those_with_a_suffix(self):
         path = self.write(

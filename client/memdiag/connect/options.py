@@ -125,8 +125,8 @@ def read_option_file(
             group = line[1 : line.index("]")].strip().lower()
         elif line.startswith("["):
             warn(f"the option file {path} has a line that is no group, as it has no ]: {line}")
-        elif line.startswith("!include") and depth < 10:
-            for included in _included(line, path.parent):
+        elif line.startswith("!"):
+            for included in _included(line, path) if depth < 10 else []:
                 name = os.path.normpath(included)
                 if name not in seen:
                     seen.add(name)
@@ -138,13 +138,16 @@ def read_option_file(
     return options
 
 
-def _included(line: str, folder: Path) -> list[Path]:
-    word, _, name = line.partition(" ")
-    place = folder / name.strip()
-    if word == "!include":
+def _included(line: str, file: Path) -> list[Path]:
+    word, *names = line[1:].split(maxsplit=1) or [""]
+    if not names or word not in ("include", "includedir"):
+        warn(f"the option file {file} has a line that is not followed: {line}")
+        return []
+    place = file.parent / names[0]
+    if word == "include":
         return [place]
     if not place.is_dir():
-        warn(f"the option file in {folder} includes {place}, which is no folder")
+        warn(f"the option file in {file.parent} includes {place}, which is no folder")
         return []
     return sorted(place.glob("*.cnf"))
 
