@@ -427,6 +427,14 @@ class Files(Scratch):
         self.assertEqual(then["server_buffers"], now["server_buffers"])
         self.assertEqual(found["set"], {"sort_buffer_size": 1 << 30})
 
+    def test_a_terminal_obeys_no_word_of_a_server(self):
+        data = fixtures.today("ours-idle")
+        data["sources"]["memdiag_ceiling"] = {"rows": []}
+        data["sources"]["variables"]["rows"][0]["memdiag_memory_target"] = "\x1b[2J"
+        path = self.root / "report.json"
+        path.write_text(as_json.render(Page("", [report(data)], [], [data])))
+        self.assertIn(r"(now: \x1b[2J)", self.output("what-if", path, "--limit", "1G")[1])
+
     def test_what_if_below_the_limit_needs_no_unused_pages(self):
         path = self.recording("r", {"time": 1.0, "rss": 100 * MIB, "unused": None}, memdiag_memory_target="AUTO")
         self.assertEqual(self.output("what-if", path, "--limit", "200M")[0], 0)

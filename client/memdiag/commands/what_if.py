@@ -16,6 +16,7 @@ from memdiag.judge.ceiling import FLOOR_PERCENT, has_ceiling, lowest_limit, mark
 from memdiag.model.budget import NO_SUM, rows, sums, with_values
 from memdiag.model.units import bytes_of, duration, moment, signed_size, size
 from memdiag.model.view import View
+from memdiag.model.words import printable
 from memdiag.moments import is_file, snapshot_of, split
 from memdiag.problem import Problem, WrongOption
 from memdiag.progress import Progress
@@ -88,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
             raise Problem("--set needs a server or a report: a recording has no budget")
         result += [""] * bool(result) + budget_lines(view, values, limit)
         document["budget"] = budget_figures(view, values, limit)
-    print(json.dumps(document, indent=1) if options.json else "\n".join(result))
+    print(json.dumps(document, indent=1) if options.json else printable("\n".join(result)))
     return code
 
 
