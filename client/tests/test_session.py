@@ -285,6 +285,18 @@ class Harm(unittest.TestCase):
         with self.assertRaisesRegex(Problem, "version of PyMySQL is unknown"):
             guarded(Library, Target())
 
+    def test_an_old_version_of_the_library_is_named(self):
+        library = pymysql()
+        for version in ((0, 10, 1, None), (1, 0, 1, "final", 1)):
+            with (
+                mock.patch.object(library, "VERSION", version),
+                self.assertRaisesRegex(Problem, r"^PyMySQL (0.10.1|1.0.1) is too old.* 1.0.2 or later"),
+            ):
+                guarded(library, Target())
+        for version in ((1, 0, 2, None), (1, 2, 4, "final"), (2, 0, 0, "final", 1)):
+            with mock.patch.object(library, "VERSION", version):
+                guarded(library, Target())
+
     def test_over_tls_a_server_may_ask_for_it(self):
         ours, other = socket.socketpair()
         self.addCleanup(ours.close)

@@ -174,7 +174,7 @@ Release: 1{stamp}
 Summary: {summary}
 License: GPL-2.0-only AND MIT
 BuildArch: noarch
-Requires: python3 >= 3.9, python3-jinja2, (python3-PyMySQL or python3-pymysql)
+Requires: python3 >= 3.9, python3-jinja2, (python3-PyMySQL >= 1.0.2 or python3-pymysql >= 1.0.2)
 Recommends: python3-rich
 %description
 {text}

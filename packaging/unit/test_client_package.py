@@ -50,6 +50,16 @@ class Wheel(Scratch):
         self.assertEqual(project["requires-python"], ">=3.9")
         self.assertIn("Depends: python3 (>= 3.9),", Path(client.__file__).read_text())
 
+    def test_all_kinds_need_the_same_pymysql(self):
+        project = tomllib.loads((client.CLIENT / "pyproject.toml").read_text())["project"]
+        (least,) = (one.partition(">=")[2] for one in project["dependencies"] if one.startswith("PyMySQL>="))
+        text = Path(client.__file__).read_text()
+        self.assertIn(f"python3-pymysql (>= {least})", text)
+        for name in ("python3-PyMySQL", "python3-pymysql"):
+            self.assertIn(f"{name} >= {least}", client.SPEC)
+        asked = (client.CLIENT / "memdiag/connect/authentication.py").read_text()
+        self.assertIn(f"\n_OLDEST = ({least.replace('.', ', ')})\n", asked)
+
     def test_the_code_has_the_syntax_of_the_oldest(self):
         for path in (client.CLIENT / "memdiag").rglob("*.py"):
             with self.subTest(path.name):

@@ -21,12 +21,19 @@ LOGIN_BYTES = 1 << 20  # at most, of what a server sends before the first statem
 _CLIENT_SSL = 1 << 11  # the protocol's flag
 _INSIST = ("REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 _HOOKS = ("_request_authentication", "_read_packet", "_read_bytes")
+_OLDEST = (1, 0, 2)
 _HELP = "use TLS (--ssl-mode=REQUIRED) or the socket (-S)"
 
 
 def guarded(pymysql: ModuleType, target: Target, clock: Callable[[], float] = time.monotonic) -> Any:
     """PyMySQL's Connection that keeps the password to itself until the connection is safe, and reads at most
     `bytes_left`. The greeting and the login have connect_timeout together."""
+    found = tuple(getattr(pymysql, "VERSION", _OLDEST)[:3])
+    if found < _OLDEST:
+        raise Problem(
+            f"PyMySQL {'.'.join(map(str, found))} is too old: memdiag needs 1.0.2 or later, as pip install --upgrade"
+            " PyMySQL gets it"
+        )
     base = pymysql.Connection
     if any(not hasattr(base, name) for name in _HOOKS):
         raise Problem("this version of PyMySQL is unknown, and could send the password in clear: install 1.0.2 to 1.2")
