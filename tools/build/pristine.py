@@ -19,6 +19,10 @@ from harness.programs import captured
 KEY = ROOT / "cmake/mysql_signing_key.asc"
 
 
+class Damaged(Problem):
+    """A file is not what upstream or Debian made. Another download may be."""
+
+
 def signature_of(archive: Path) -> Path:
     """Where the signature of an archive is, if it has one."""
     return archive.with_name(f"{archive.name}.asc")
@@ -62,7 +66,7 @@ def verify(archive: Path, fingerprint: str, key: Path = KEY) -> None:
     valid = [line[-1] for line in words if line[0] == "VALIDSIG"]
     if done.returncode or valid != [fingerprint] or any(line[0] == "REVKEYSIG" for line in words):
         said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise Problem(
+        raise Damaged(
             f"{archive} is not signed by MySQL's release engineering ({fingerprint}).\n"
             f"  gpgv: {said[-1].removeprefix('gpgv: ') if said else 'no signature'}"
         )
@@ -75,7 +79,7 @@ def apply_debians_patches(debian: Path, tree: Path) -> int:
         done = captured(command, stdin=subprocess.DEVNULL)
         series = Path(folder) / "debian/patches/series"
         if done.returncode or not series.is_file():
-            raise Problem(f"{debian} has no series of patches: {done.stderr.strip() or 'it is another archive'}")
+            raise Damaged(f"{debian} has no series of patches: {done.stderr.strip() or 'it is another archive'}")
         names = [line.split()[0] for line in series.read_text().splitlines() if line.strip() and line[0] != "#"]
         for name in names:
             # Fuzz as dpkg-source allows it: none.
@@ -83,5 +87,5 @@ def apply_debians_patches(debian: Path, tree: Path) -> int:
             with open(series.with_name(name), "rb") as patch:
                 done = captured(command, stdin=patch)
             if done.returncode:
-                raise Problem(f"Debian's patch {name} does not apply: {(done.stdout + done.stderr).strip()}")
+                raise Damaged(f"Debian's patch {name} does not apply: {(done.stdout + done.stderr).strip()}")
     return len(names)

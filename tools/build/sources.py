@@ -551,13 +551,19 @@ def fetch_pristine(cache: Path, pin: dict, way: Way, make_apt) -> None:
     if problem:
         path.unlink()
         raise Problem(f"{problem}; removed it.\n  Run the same command again; {OWN_TARBALL}.")
-    pristine.verify(path, pin["signed_by"])
 
     def patch(tree: Path) -> None:
         say(f"-- {pristine.apply_debians_patches(debian, tree)} patches of Debian applied")
 
-    say(f"-- unpacking MySQL {way.version}, about 30 s")
-    unpack(path, way.tree(cache), finish=patch)
+    try:
+        pristine.verify(path, pin["signed_by"])
+        say(f"-- unpacking MySQL {way.version}, about 30 s")
+        unpack(path, way.tree(cache), finish=patch)
+    except pristine.Damaged as damaged:
+        # Any of them may be it, and without all three they are downloaded again.
+        for file in files:
+            file.unlink()
+        raise Problem(f"{damaged}\n  Removed what was downloaded. Run the same command again; {OWN_TARBALL}.") from None
 
 
 # --- jemalloc ------------------------------------------------------------------

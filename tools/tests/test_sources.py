@@ -529,6 +529,39 @@ class Fallbacks(Archive):
             self.get()
         self.assertEqual(self.left(), set())
 
+    def test_what_is_damaged_is_fetched_again(self):
+        """Only one of three files has a hash in sources.json: the tarball of the pinned version."""
+        self.apt.listed["mysql-source"] = []
+
+        def changed(archive, _fingerprint):
+            if pristine.signature_of(archive).read_text() != "signature":
+                raise pristine.Damaged("is not signed")
+
+        for ending, words in ((".orig.tar.gz.asc", "is not signed"), ("-2.debian.tar.xz", "has no series")):
+            downloads = self.cache / "downloads"
+            with self.subTest(ending):
+                self.apt.asked.clear()
+                shutil.rmtree(self.get()["tree"])
+                (downloads / f"mysql-9.7_9.7.4{ending}").write_text("damaged")
+                with (
+                    mock.patch.object(pristine, "verify", changed),
+                    self.assertRaisesRegex(Problem, rf"(?s){words}.*Removed.*same command again"),
+                ):
+                    self.get()
+                self.assertEqual([path for path in downloads.iterdir() if path.is_file()], [])
+                self.get()
+                self.assertEqual(self.apt.asked, self.names(self.PIN, self.PIN, kind="mysql-9.7"))
+                shutil.rmtree(self.cache / "src")
+                for path in downloads.iterdir():
+                    path.unlink() if path.is_file() else shutil.rmtree(path)
+
+    def test_what_is_not_damaged_stays(self):
+        self.apt.listed["mysql-source"] = []
+        self.verify.side_effect = Problem("gpgv is missing")
+        with self.assertRaisesRegex(Problem, "gpgv is missing$"):
+            self.get()
+        self.assertTrue((self.cache / "downloads/mysql-9.7_9.7.4.orig.tar.gz").exists())
+
     def test_a_downloaded_package_needs_no_archive(self):
         self.get()
         shutil.rmtree(self.cache / "src/mysql-9.7.4-2")
