@@ -94,11 +94,16 @@ def newest_pymysql(run: Run, folder: Path) -> Result | None:
     @return None: it is there"""
     if run.offline:
         return None if folder.is_dir() else Result(0, 0, 1, "--offline, and it is not there")
-    shutil.rmtree(folder, ignore_errors=True)
     command = [DEBIANS_PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
-    status, _ = run.output("pymysql", [*command, "--target", folder, "PyMySQL"])
-    if status == 0:
-        return None
+    # All checkouts share the folder: it is whole at any time, and a failure leaves the earlier one.
+    unfinished = folder.with_suffix(".unfinished")
+    with lock(folder.with_suffix(".lock"), "installing PyMySQL"):
+        shutil.rmtree(unfinished, ignore_errors=True)
+        status, _ = run.output("pymysql", [*command, "--target", unfinished, "PyMySQL"])
+        if status == 0:
+            shutil.rmtree(folder, ignore_errors=True)
+            unfinished.rename(folder)
+            return None
     log = (run.logs / "pymysql.log").relative_to(ROOT)
     return Result(0, 1, 0, f"it could not be installed: check the network and pip's configuration; see {log}")
 

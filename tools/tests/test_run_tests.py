@@ -178,6 +178,22 @@ class NewestPyMySQL(Scratch):
         self.assertEqual((total.passed, total.failed, total.skipped), (15, 1, 0))
         self.assertIn("could not be installed", total.words)
 
+    def test_a_failed_download_leaves_that_of_an_earlier_run(self):
+        """All checkouts share the cache."""
+        self.run_with(0)
+        earlier = self.root / "newest-pymysql"
+        self.make_file("newest-pymysql/kept", "")
+        total, asked = self.run_with(1)
+        self.assertEqual(total.failed, 1)
+        self.assertTrue((earlier / "kept").exists())
+        (pip,) = [command for name, command, _ in asked if name == "pymysql"]
+        self.assertNotIn(earlier, pip)
+        with mock.patch.object(run_tests, "lock", side_effect=Problem("held")), self.assertRaisesRegex(Problem, "held"):
+            self.run_with(0)
+        self.run_with(0)
+        self.assertEqual(list(earlier.iterdir()), [])
+        self.assertEqual(self.run_with(0, offline=True)[0].passed, 20)
+
     def test_offline_takes_that_of_an_earlier_run(self):
         total, asked = self.run_with(0, offline=True)
         self.assertEqual((total.failed, total.skipped), (0, 1))
