@@ -480,6 +480,22 @@ class Prestart(Script):
             self.assertEqual(sorted(os.listdir(self.data)), ["ibdata1", "mysql"])
         self.assertEqual(self.calls(), 1)
 
+    def test_an_instance_whose_section_is_not_read_leaves_the_main_servers_data(self):
+        """systemd makes replica/1 of mysqld@replica-1."""
+        self.restore("mysql")
+        status, said = self.run_it("true", "replica/1")
+        self.assertEqual(status, 1)
+        self.assertIn("reads the section [mysqld@replica/1]", said)
+        self.assertIn(r"mysqld@replica\x2d1", said)
+        self.assertEqual(self.run_it("true", "replica-1"), (0, ""))
+        self.assert_theirs("mysql")
+
+    def test_an_instance_may_have_a_section_with_such_a_name(self):
+        own = f"case $* in *=@replica/1*) echo --datadir={self.data}-1 ;; *) echo --datadir={self.data} ;; esac"
+        self.make_program("bin/my_print_defaults", own)
+        self.assertEqual(self.run_it("true", "replica/1"), (0, ""))
+        self.assertTrue(Path(f"{self.data}-1/mysql").exists())
+
     def test_a_failure_leaves_nothing(self):
         status, said = self.run_it("exit 1")
         self.assertEqual(status, 1)
