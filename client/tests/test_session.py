@@ -100,6 +100,11 @@ class Harm(unittest.TestCase):
                     Session(self.target)
                 self.assertNotIn("\n", str(caught.exception))
 
+    def test_a_name_that_no_host_can_have(self):
+        for host in ("a" * 64, f"{'a' * 64}.example", "a..b", ".a", "\udce9"):
+            with self.subTest(host), self.assertRaisesRegex(Problem, "^the host '.*' is not known"):
+                Session(Target(host=host))
+
     def test_a_server_in_the_middle_does_not_get_the_password(self):
         for plugin in (b"mysql_clear_password", b"dialog"):
             with self.subTest(plugin):

@@ -133,6 +133,10 @@ class Session:
         else:
             words["ssl_disabled"] = True  # newer versions try it by themselves
         if not target.socket:
+            try:
+                target.host.encode("idna")  # as Python's sockets do
+            except UnicodeError:
+                raise Problem(f"the host {target.host!r} is not known: no host can have such a name") from None
             words |= {"host": target.host, "port": target.port}
         with self._connecting():
             session = guarded(self._library, target)(**words)
