@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=f"{_EXAMPLES}All of it: {MANUAL}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    result.add_argument("--version", action="version", version=f"memdiag {__version__}")
+    result.add_argument("-V", "--version", action="version", version=f"memdiag {__version__}")
     commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module, words, example in _COMMANDS:
         one = commands.add_parser(

@@ -93,6 +93,12 @@ class First(unittest.TestCase):
             self.assertEqual(ended.exception.code, 0)
             self.assertIn("example", shown.getvalue())
 
+    def test_the_version_as_mysql_is_asked_for_it(self):
+        for word in ("-V", "--version"):
+            with contextlib.redirect_stdout(io.StringIO()) as shown, self.assertRaises(SystemExit) as ended:
+                cli.main([word])
+            self.assertEqual((ended.exception.code, shown.getvalue()), (0, f"memdiag {cli.__version__}\n"))
+
     def test_options_follow_the_command(self):
         with self.assertRaisesRegex(WrongOption, "memdiag report -h db1"):
             cli.main(["-h", "db1", "report"])
