@@ -84,15 +84,14 @@ def faults(found: Sequence[Difference], allowed: Mapping[str, Sequence[Allowed]]
 
 
 def allowed_of(words: Sequence[str]) -> dict[str, list[Allowed]]:
-    """`64M` or `10%` for all kinds, `pool=16M` for one; all that a kind has count."""
+    """`64M` or `10%` for all kinds but those that have their own, as `pool=16M`. Of several, each counts."""
+    of_all: list[Allowed] = []
     result: dict[str, list[Allowed]] = {}
     for word in words:
         kind, equals, amount = word.rpartition("=")
-        kinds = [kind] if equals else list(KINDS)
         if equals and kind not in KINDS:
             raise WrongOption(f"{word!r}: the kinds are {', '.join(KINDS)}")
         percent = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", amount)
         one = Allowed(percent=float(percent[1])) if percent else Allowed(bytes=bytes_of(amount))
-        for name in kinds:
-            result.setdefault(name, []).append(one)
-    return result
+        (result.setdefault(kind, []) if equals else of_all).append(one)
+    return dict.fromkeys(KINDS, of_all) | result if of_all else result

@@ -74,6 +74,8 @@ class Differences(unittest.TestCase):
             (["64M", "pool=9M"], ["a"]),
             (["50%"], ["a"]),
             (["9M", "64M"], ["RSS", "a"]),
+            (["9M", "pool=64M"], ["RSS"]),
+            (["pool=64M", "9M"], ["RSS"]),
             (["pool=9M", "64M"], ["a"]),
             (["pool=9M", "pool=200%"], ["a"]),
             (["pool=50%", "pool=64M"], ["a"]),
