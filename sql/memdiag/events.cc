@@ -2,7 +2,9 @@
   Events that are over when they have run, because they run once or for the last
   time. Upstream drops them then, but not after an error that is fatal. The
   ceiling ends an event with such an error, because no handler of the event may
-  run. So the event would stay, and no replica would drop it.
+  run. So the event would stay, and no replica would drop it. Upstream commits
+  before it drops: the transaction that the event has open is rolled back, as
+  behind a fatal error.
 
   The linker redirects the server's calls of sp_head::execute_procedure() to
   this file (--wrap, in cmake/upstream/product.cmake).
@@ -15,6 +17,7 @@
 #include "mysys/memdiag/upstream/private_member.h"
 #include "sql/sp_head.h"
 #include "sql/sql_class.h"
+#include "sql/transaction.h"
 
 bool execute(sp_head *program, THD *thd, mem_root_deque<Item *> *arguments) asm(
     "__real__ZN7sp_head17execute_procedureEP3THDP14mem_root_dequeIP4ItemE");
@@ -37,6 +40,8 @@ bool execute_and_forgive(sp_head *program, THD *thd,
   const bool has_failed = execute(program, thd, arguments);
   if (program->m_type == enum_sp_type::EVENT &&
       memdiag::ceiling::thread.taker.told_to_end.load()) {
+    if (has_failed && thd->in_multi_stmt_transaction_mode())
+      (void)trans_rollback(thd);
     thd->*member_of(memdiag::Fatal_error{}) = false;
     MUTEX_LOCK(locked, &thd->LOCK_thd_data);
     if (thd->killed == THD::KILL_QUERY) thd->killed = THD::NOT_KILLED;
