@@ -262,24 +262,26 @@ bool is_before_parser() {
          thd->m_parser_state == nullptr && !mine.running.passed_gate.load();
 }
 
-bool ends_at_once() {
-  THD *const thd = current_thd;
-  Running &running = own().running;
-  if (thd == nullptr || !is_told_to_end(running)) return false;
-  if (running.of_event) {
-    if (kill_event(thd, &running)) raise_end_once(thd);
-    return false;
-  }
-  if (running.passed_gate.load() || !parser_sees_errors(thd)) return false;
-  raise_end_once(thd);
-  return thd->is_error();
-}
-
 bool must_succeed() {
   const THD *const thd = current_thd;
   return thd != nullptr &&
          (thd->kill_immunizer != nullptr || innodb::runs_sql() ||
           exempt::commits(thd) || innodb::rolls_back(thd));
+}
+
+bool ends_at_once() {
+  THD *const thd = current_thd;
+  Running &running = own().running;
+  if (thd == nullptr || !is_told_to_end(running)) return false;
+  if (running.of_event) {
+    // The first one of a group commit works for the sessions of the others.
+    if (thd == running.thd && !must_succeed() && kill_event(thd, &running))
+      raise_end_once(thd);
+    return false;
+  }
+  if (running.passed_gate.load() || !parser_sees_errors(thd)) return false;
+  raise_end_once(thd);
+  return thd->is_error();
 }
 
 bool holds_lock() {
