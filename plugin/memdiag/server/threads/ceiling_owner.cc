@@ -249,9 +249,11 @@ bool keeps_value() {
 
 uint64_t drops_of_values() {
   const THD *const thd = current_thd;
-  return thd == nullptr
-             ? 0
-             : thd->status_var.com_stmt_reset + thd->status_var.com_stmt_close;
+  // A session that is reset drops them all, and its counts begin again.
+  return thd == nullptr ? 0
+                        : (uint64_t{thd->statement_id_counter} << 32) +
+                              thd->status_var.com_stmt_reset +
+                              thd->status_var.com_stmt_close;
 }
 
 bool is_before_parser() {
