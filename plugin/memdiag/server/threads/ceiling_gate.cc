@@ -138,21 +138,27 @@ bool has_room(State *self, const Running &running, const Expectation &expected,
          (waited_us < patient_us ? marks.plenty_bytes : marks.reserve_bytes);
 }
 
-bool would_keep_too_much(const State &self, const Running &running) {
+/** For statements that may keep what they take. */
+bool room_is_used_up(const State &self) {
   const Marks marks = account.marks();
-  return running.may_keep &&
-         Room_to_keep{account.left_bytes(), marks.reserve_bytes,
+  return Room_to_keep{account.left_bytes(), marks.reserve_bytes,
                       marks.beyond_bytes,
                       self.running_bytes.load(std::memory_order_relaxed)}
-             .is_used_up();
+      .is_used_up();
 }
 
-/** Each one before it in the list would keep too much. Such a one does not
-begin although nothing runs, and keeps no other from beginning. Caller holds the
-mutex, and the statement is in the list. */
+bool would_keep_too_much(const State &self, const Running &running) {
+  return running.may_keep && room_is_used_up(self);
+}
+
+/** It does not keep too much, and each one before it in the list would: such a
+one does not begin although nothing runs, and keeps no other from beginning.
+Caller holds the mutex, and the statement is in the list. */
 bool is_in_turn(const State &self, const Running *mine) {
   const Running *each = self.waiting.first;
-  while (each != mine && would_keep_too_much(self, *each)) each = each->next;
+  if (!room_is_used_up(self)) return each == mine;
+  if (mine->may_keep) return false;
+  while (each->may_keep) each = each->next;
   return each == mine;
 }
 
