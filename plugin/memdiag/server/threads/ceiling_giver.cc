@@ -268,10 +268,10 @@ bool end_one(State *self, bool all_kept) {
   const auto candidate = [](const Running *each) {
     return Candidate{each->taker->wants_bytes(),
                      each->number,
-                     may_end(*each),
+                     may_end(*each) && !commits(*each),
                      each->taker->told_to_end.load() || is_killed(*each),
                      each->may_keep,
-                     each->taker->waits_in_malloc.load() || commits(*each)};
+                     each->taker->waits_in_malloc.load()};
   };
   Choice choice(all_kept);
   Running *most = nullptr;
