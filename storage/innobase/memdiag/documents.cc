@@ -33,6 +33,10 @@ namespace {
 /** A smaller document is not worth the count of its words. */
 constexpr uint64_t large_document_bytes = 128 << 10;
 
+/** With room for a commit that takes so much, an UPDATE does not read what it
+does not name: it would for each row that it looks at. */
+constexpr int64_t large_commit_bytes = 16 << 20;
+
 constexpr uint64_t aligned(uint64_t bytes) { return (bytes + 7) & ~7; }
 
 /** InnoDB makes these of a document (fts_words.h).
@@ -239,7 +243,8 @@ bool refuses_document(TABLE *table, const unsigned char *before,
 }  // namespace memdiag
 
 void mark_columns_and_documents(TABLE *table, THD *thd, bool of_binlog) {
-  if (memdiag_has_gate.load(std::memory_order_relaxed))
+  if (memdiag_has_gate.load(std::memory_order_relaxed) &&
+      !memdiag_commit_is_small(memdiag::large_commit_bytes))
     memdiag::read_documents(table);
   mark_columns(table, thd, of_binlog);
 }
