@@ -50,7 +50,7 @@ class Flight_recorder {
   std::string load(const std::string &path, const Run_id &run);
 
   /** The profiler was switched on: record it from now on. The first call makes
-  the file anew.
+  the file anew, and so does one that finds it deleted or renamed.
   @return 0, or the errno that says why nothing is recorded
   @throws std::bad_alloc */
   int begin();

@@ -129,9 +129,13 @@ Profile_file::Opened Profile_file::open(const std::string &path,
   return opened;
 }
 
-bool Profile_file::is_open() const {
+bool Profile_file::has_name(const std::string &path) const {
   const std::lock_guard<std::mutex> guard(m_mutex);
-  return m_file >= 0;
+  struct stat own;
+  struct stat named;
+  return m_file >= 0 && fstat(m_file, &own) == 0 &&
+         lstat(path.c_str(), &named) == 0 && own.st_dev == named.st_dev &&
+         own.st_ino == named.st_ino;
 }
 
 int Profile_file::write_run() noexcept {

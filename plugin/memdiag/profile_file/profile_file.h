@@ -29,7 +29,8 @@
   that is started again and again would lose the evidence.
 
   Files under a running server:
-  - The server goes on writing to a deleted or renamed file. It is not read.
+  - The server goes on writing to a deleted or renamed file. It is not read. The
+    flight recorder makes a new one when it is switched on again.
   - If the file was truncated, or its header was overwritten, the next record
     makes the file anew. Its contents are lost, and has_site() is false again.
   - After a failed write (full disk, I/O error) the next record is tried as
@@ -78,7 +79,8 @@ class Profile_file {
   @throws std::bad_alloc */
   Opened open(const std::string &path, const Run_id &run);
 
-  bool is_open() const;
+  /** @return false: the file was deleted or renamed, or none is open */
+  bool has_name(const std::string &path) const;
 
   /** The profiler was switched on: the numbers of sites and ramps begin anew
   (so use a new Record_policy). Earlier snapshots keep their sites.

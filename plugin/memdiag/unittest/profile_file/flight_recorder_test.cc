@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -128,6 +130,34 @@ TEST_F(FlightRecorder, ASecondBeginGoesOnInTheSameFile) {
   EXPECT_NE(0u, next.last_run()->ended_us);
   EXPECT_EQ(2u,
             next.last_run()->history.size() + next.last_run()->ramps.size());
+}
+
+TEST_F(FlightRecorder, ABeginWithoutTheFileMakesAnother) {
+  Flight_recorder recorder(test_clock);
+  (void)recorder.load(m_path, run());
+  const std::string elsewhere = m_path + ".old";
+  for (const bool is_renamed : {false, true}) {
+    ASSERT_EQ(0, recorder.begin());
+    EXPECT_EQ(0, recorder.tick(1 << 30));
+    ASSERT_TRUE(recorder.this_run());
+    ASSERT_EQ(0, is_renamed ? rename(m_path.c_str(), elsewhere.c_str())
+                            : unlink(m_path.c_str()));
+    ASSERT_EQ(0, recorder.begin());
+    EXPECT_FALSE(recorder.this_run()) << "it is new";
+    EXPECT_EQ(0, recorder.tick(1 << 30));
+    Flight_recorder next(test_clock);
+    EXPECT_EQ("", next.load(m_path, run()));
+    ASSERT_TRUE(next.last_run());
+    EXPECT_EQ(1u, next.last_run()->history.size());
+  }
+  // Another file that has the name counts as one that was deleted.
+  ASSERT_EQ(0, rename(elsewhere.c_str(), m_path.c_str()));
+  ASSERT_EQ(0, recorder.begin());
+  ASSERT_EQ(0, unlink(m_path.c_str()));
+  // Where none can be made, the recorder says so.
+  std::filesystem::remove_all(m_tree.at(""));
+  EXPECT_EQ(ENOENT, recorder.begin());
+  EXPECT_EQ(0, recorder.tick(1 << 30));
 }
 
 TEST_F(FlightRecorder, AnotherProfileIsNotRecordedBeforeItsBegin) {

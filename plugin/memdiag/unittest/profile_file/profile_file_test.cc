@@ -144,9 +144,9 @@ TEST_F(Profile_file_test, WhatIsWrittenIsRead) {
   EXPECT_EQ("", load(m_path, &contents));
   EXPECT_FALSE(contents.latest);
   Profile_file file;
-  EXPECT_FALSE(file.is_open());
+  EXPECT_FALSE(file.has_name(m_path));
   begin(&file);
-  EXPECT_TRUE(file.is_open());
+  EXPECT_TRUE(file.has_name(m_path));
   EXPECT_FALSE(loaded(m_path).latest) << "nothing was recorded yet";
   EXPECT_FALSE(file.has_site(1));
   add_sites(&file, 1, 3);
@@ -611,6 +611,7 @@ TEST_F(Profile_file_test, ItMayBeRemoved) {
   Profile_file file;
   begin(&file);
   std::filesystem::remove(m_path);
+  EXPECT_FALSE(file.has_name(m_path));
   EXPECT_EQ(0, file.append(moment_of(1), a_period, {}));
   Contents contents;
   EXPECT_EQ("", file.read(&contents));
@@ -706,7 +707,7 @@ TEST_F(Profile_file_test, AFailedWriteAtTheStartLeavesNoFile) {
   failing_writes = {EIO, 1};
   Profile_file file;
   EXPECT_EQ(EIO, file.open(m_path, {}).error);
-  EXPECT_FALSE(file.is_open());
+  EXPECT_FALSE(file.has_name(m_path));
   EXPECT_FALSE(std::filesystem::exists(m_path));
   EXPECT_FALSE(std::filesystem::exists(m_path + ".new"));
   EXPECT_EQ(EBADF, file.append(moment_of(1), a_period, {}));
@@ -722,7 +723,7 @@ TEST_F(Profile_file_test, WithoutAFolderNothingIsRecorded) {
   const auto expect_error = [](int error, const std::string &path) {
     Profile_file file;
     EXPECT_EQ(error, file.open(path, {}).error) << path;
-    EXPECT_FALSE(file.is_open());
+    EXPECT_FALSE(file.has_name(path));
     EXPECT_EQ(EBADF, file.append(moment_of(1), a_period, {}));
   };
   expect_error(ENOENT, m_tree.at("/none/file"));
