@@ -7,9 +7,9 @@ namespace memdiag::host {
 
 using kernel_text::unlimited;
 
-std::optional<Group> find_group(const kernel_text::Memory_cgroup &of,
-                                const std::vector<kernel_text::Mount> &mounts) {
-  std::optional<Group> group;
+Group_search find_group(const kernel_text::Memory_cgroup &of,
+                        const std::vector<kernel_text::Mount> &mounts) {
+  Group_search found;
   // The last fitting mount wins: it covers earlier ones at the same place.
   for (const kernel_text::Mount &mount : mounts) {
     const bool fits = of.version == 2 ? mount.type == "cgroup2"
@@ -17,10 +17,13 @@ std::optional<Group> find_group(const kernel_text::Memory_cgroup &of,
                                             kernel_text::has_word(
                                                 mount.super_options, "memory");
     if (!fits) continue;
-    if (const auto rest = kernel_text::below(mount.root, of.path))
-      group = Group{of.version, mount.point + std::string{*rest}, mount.point};
+    found.is_hidden = !found.group;
+    const auto rest = kernel_text::below(mount.root, of.path);
+    if (!rest) continue;
+    found = {Group{of.version, mount.point + std::string{*rest}, mount.point},
+             false};
   }
-  return group;
+  return found;
 }
 
 Cgroup_limits cgroup_limits(const Group &group,

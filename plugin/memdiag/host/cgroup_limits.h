@@ -30,10 +30,17 @@ struct Group {
   std::string top;
 };
 
-/** @param mounts  in the order of mountinfo
-@return empty: no mount has the group */
-std::optional<Group> find_group(const kernel_text::Memory_cgroup &of,
-                                const std::vector<kernel_text::Mount> &mounts);
+struct Group_search {
+  /** Empty: no mount has the group. */
+  std::optional<Group> group;
+  /** Groups of its version are mounted, but not this one: it may have any
+  limit. */
+  bool is_hidden{false};
+};
+
+/** @param mounts  in the order of mountinfo */
+Group_search find_group(const kernel_text::Memory_cgroup &of,
+                        const std::vector<kernel_text::Mount> &mounts);
 
 /** Reads a file; empty: there is no such file, which counts as no limit. For a
 file that cannot be read it must return "", which counts as not known. */

@@ -152,7 +152,8 @@ class Collector {
     add("cgroup", "path", Unit::none, file,
         {std::nullopt, std::string{found->path}});
 
-    const auto group = find_group(*found, m_mounts);
+    const auto [group, is_hidden] = find_group(*found, m_mounts);
+    m_is_hidden = is_hidden;
     if (!group) return;
     m_cgroup = group->folder;
     m_cgroup_version = group->version;
@@ -324,7 +325,7 @@ class Collector {
     figures.limit_bytes = unsigned_number("cgroup", "effective_limit");
     const Row *const limit = find(m_report, "cgroup", "effective_limit");
     figures.is_limit_unsure =
-        has_failed("/proc/self/cgroup") ||
+        m_is_hidden || has_failed("/proc/self/cgroup") ||
         (limit == nullptr ? has_failed(m_mountinfo)
                           : !limit->number && !limit->value) ||
         (m_cgroup_version == 1 && has_failed(m_cgroup + "/memory.stat"));
@@ -364,6 +365,8 @@ class Collector {
   /** The text of its memory.stat. */
   std::string m_memory_stat;
   int m_cgroup_version = 0;
+  /** Group_search::is_hidden */
+  bool m_is_hidden = false;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@
   groups above it count as well (cgroup_limits.h). In a container, groups above
   the mount cannot be seen; only version 1 reports their limit
   (hierarchical_memory_limit). A group outside of every mount (after unshare()
-  without a new mount) has a path and no figures.
+  without a new mount) has a path and no figures, and its limit is not known.
 
   Left out for their cost: the number of mappings (/proc/self/maps takes some
   microseconds for each), and bytes of the process on each NUMA node unless
@@ -112,7 +112,8 @@ struct Figures {
   group. */
   std::optional<uint64_t> limit_bytes;
   std::optional<uint64_t> usage_bytes;
-  /** A file that would tell a limit is there and cannot be read. */
+  /** A file that would tell a limit is there and cannot be read, or no mount
+  shows the control group. */
   bool is_limit_unsure{false};
   /** The group with least room below its limit, among the process's control
   group and those above. */

@@ -37,6 +37,7 @@ std::optional<std::string> Limit_reader::read_text(const std::string &file) {
 /** @return false: it cannot be known now, and the group is as before */
 bool Limit_reader::find(const std::string &membership) {
   const auto of = kernel_text::memory_cgroup(membership);
+  if (!of) return false;
   m_failed = false;
   const std::string mountinfo = read_text("/proc/self/mountinfo").value_or("");
   std::vector<kernel_text::Mount> mounts;
@@ -46,7 +47,10 @@ bool Limit_reader::find(const std::string &membership) {
     if (auto mount = kernel_text::mount(line))
       mounts.push_back(std::move(*mount));
   if (m_failed) return false;
-  m_group = of && of->version != 0 ? find_group(*of, mounts) : std::nullopt;
+  Group_search found;
+  if (of->version != 0) found = find_group(*of, mounts);
+  m_group = std::move(found.group);
+  m_is_hidden = found.is_hidden;
   return true;
 }
 
@@ -61,18 +65,16 @@ Limit_figures Limit_reader::read_files(uint64_t now_us) {
   Limit_figures figures;
   m_failed = false;
   std::string membership = read_text("/proc/self/cgroup").value_or("");
-  if (m_failed) {
-    figures.is_unsure = !m_membership;
-  } else if (!m_found_us || now_us - *m_found_us >= find_again_us ||
-             membership != m_membership) {
+  if (!m_failed && (!m_found_us || now_us - *m_found_us >= find_again_us ||
+                    membership != m_membership)) {
     m_found_us.reset();
     if (membership != m_membership) m_membership.reset();
     if (find(membership)) {
       m_membership = std::move(membership);
       m_found_us = now_us;
     }
-    figures.is_unsure = !m_membership;
   }
+  figures.is_unsure = !m_membership || m_is_hidden;
   if (figures.is_unsure) m_group.reset();
   const std::string meminfo = read_text("/proc/meminfo").value_or("");
   figures.machine_bytes = kernel_text::amount_of(meminfo, "MemTotal");

@@ -33,7 +33,8 @@ struct Limit_figures {
   /** The lowest limit of the control group and those above. Empty: there is
   none, or it is not known. */
   Reading group_limit_bytes;
-  /** A file that would tell a limit is there and cannot be read. */
+  /** A file that would tell a limit is there and cannot be read, or no mount
+  shows the control group. */
   bool is_unsure{false};
   /** The group with that limit; without a limit the process's own. "": there is
   no group. */
@@ -84,6 +85,8 @@ class Limit_reader {
   known. */
   std::optional<std::string> m_membership;
   std::optional<Group> m_group;
+  /** Group_search::is_hidden */
+  bool m_is_hidden{false};
 };
 
 }  // namespace memdiag::host

@@ -425,6 +425,7 @@ TEST(Host, WhereContainersFindTheirGroup) {
     const Report report = tree.collect();
     EXPECT_TRUE(report.failed.empty());
     EXPECT_EQ(c.path, value(report, "cgroup", "path"));
+    EXPECT_EQ(*c.folder == '\0', report.figures.is_limit_unsure);
     const Row *const row = find(report, "cgroup", "memory.current");
     EXPECT_EQ(
         *c.folder == '\0' ? "" : c.folder + std::string("/memory.current"),

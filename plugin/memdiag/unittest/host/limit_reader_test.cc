@@ -195,6 +195,122 @@ TEST(LimitReader, TheServerIsMovedToAnotherGroup) {
   EXPECT_EQ(140 * mb, figures.kept_bytes);
 }
 
+struct Placed {
+  /** Of /proc/self/cgroup. */
+  const char *membership;
+  const char *mounts;
+};
+
+TEST(LimitReader, AGroupThatNoMountShowsMayHaveAnyLimit) {
+  constexpr const char *v1_mount =
+      "35 31 0:32 /../.. /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+  for (const Placed &placed :
+       {// A namespace of its own, with the host's tree.
+        Placed{"4:memory:/\n0::/\n", v1_mount},
+        Placed{"0::/\n",
+               "31 23 0:28 /../.. /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"},
+        // Moved out of the namespace.
+        Placed{"0::/../other\n",
+               "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"},
+        // Another container's.
+        Placed{"4:memory:/docker/1\n",
+               "35 31 0:32 /docker/2 /cg rw - cgroup cgroup rw,memory\n"},
+        // A text of another form.
+        Placed{"memory\n", v1_mount}}) {
+    SCOPED_TRACE(std::string(placed.membership) + placed.mounts);
+    Tree tree(write_v2);
+    tree.write("/proc/meminfo",
+               "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n");
+    const auto texts = tree.texts();
+    ASSERT_EQ(1000 * mb, limit_bytes(tree.read(0)));
+    tree.write("/proc/self/cgroup", placed.membership);
+    tree.write("/proc/self/mountinfo", placed.mounts);
+    for (const uint64_t now_us : {60 * second, 61 * second, 121 * second}) {
+      const Limit_figures figures = tree.read(now_us);
+      EXPECT_TRUE(figures.is_unsure);
+      EXPECT_FALSE(limit_bytes(figures) || figures.room_bytes);
+      EXPECT_EQ(8192 * mb, figures.machine_bytes);
+    }
+    // While the membership cannot be read, it is as before.
+    tree.make_unreadable("/proc/self/cgroup");
+    EXPECT_TRUE(tree.read(122 * second).is_unsure);
+    tree.remove("/proc/self/cgroup");
+    for (const char *const file : {"/proc/self/cgroup", "/proc/self/mountinfo"})
+      tree.write(file, texts.at(file));
+    EXPECT_EQ(1000 * mb, limit_bytes(tree.read(123 * second)));
+  }
+}
+
+TEST(LimitReader, WithoutAMountOfMemoryGroupsTheMachineIsTheLimit) {
+  const char *const unified =
+      "41 31 0:38 /../.. /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+  for (const Placed &placed :
+       {Placed{"0::/\n", ""}, Placed{"", ""}, Placed{"", unified},
+        Placed{"4:cpu:/a\n", unified}, Placed{"4:memory:/\n0::/\n", unified},
+        Placed{"4:memory:/a\n",
+               "32 31 0:29 /b /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"},
+        // Another file system shows a container's groups there.
+        Placed{"0::/lxc/1\n",
+               "31 23 0:28 / /sys/fs/cgroup rw - fuse.lxcfs lxcfs rw\n"}}) {
+    SCOPED_TRACE(std::string(placed.membership) + placed.mounts);
+    Tree tree(write_v2);
+    tree.write("/proc/self/cgroup", placed.membership);
+    tree.write("/proc/self/mountinfo", placed.mounts);
+    const Limit_figures figures = tree.read(0);
+    EXPECT_FALSE(figures.is_unsure);
+    EXPECT_EQ(8192 * mb, limit_bytes(figures));
+  }
+}
+
+/** Machines and containers as they are. */
+TEST(LimitReader, WhereServersRunTheLimitIsKnown) {
+  const std::string v1 = " rw - cgroup cgroup rw,memory\n";
+  const std::string v2 = " rw - cgroup2 cgroup2 rw\n";
+  struct Case {
+    const char *where;
+    const char *membership;
+    std::string mounts;
+    std::string folder;
+  };
+  for (const Case &c : {
+           Case{"systemd", "0::/system.slice/mysql.service\n",
+                "31 23 0:28 / /cg" + v2, "/cg/system.slice/mysql.service"},
+           Case{"systemd, both versions",
+                "4:memory:/system.slice/mysql.service\n"
+                "0::/system.slice/mysql.service\n",
+                "35 31 0:32 / /cg" + v1 + "41 31 0:38 / /unified" + v2,
+                "/cg/system.slice/mysql.service"},
+           Case{"docker, own namespace", "0::/\n", "31 23 0:28 / /cg" + v2,
+                "/cg"},
+           Case{"docker, the host's namespace",
+                "0::/system.slice/docker-1.scope\n", "31 23 0:28 / /cg" + v2,
+                "/cg/system.slice/docker-1.scope"},
+           Case{"docker, version 1, own namespace", "4:memory:/\n",
+                "35 31 0:32 / /cg" + v1, "/cg"},
+           Case{"docker, version 1, the host's namespace",
+                "4:memory:/docker/1\n0::/\n",
+                "35 31 0:32 /docker/1 /cg" + v1 + "41 31 0:38 / /unified" + v2,
+                "/cg"},
+           Case{"systemd-nspawn", "0::/payload/mysql.service\n",
+                "31 23 0:28 / /cg" + v2, "/cg/payload/mysql.service"},
+           Case{"the host's tree beside its own", "0::/\n",
+                "30 23 0:28 /.. /host" + v2 + "31 23 0:28 / /cg" + v2 +
+                    "32 23 0:28 /.. /host2" + v2,
+                "/cg"},
+       }) {
+    SCOPED_TRACE(c.where);
+    Tree tree(write_v2);
+    tree.write("/proc/self/cgroup", c.membership);
+    tree.write("/proc/self/mountinfo", c.mounts);
+    for (const char *const file : {"/memory.max", "/memory.limit_in_bytes"})
+      tree.write(c.folder + file, bytes(500));
+    const Limit_figures figures = tree.read(0);
+    EXPECT_FALSE(figures.is_unsure);
+    EXPECT_EQ(500 * mb, limit_bytes(figures));
+    EXPECT_EQ(c.folder, figures.folder);
+  }
+}
+
 TEST(LimitReader, FilesThatVanish) {
   Tree tree(write_v2);
   ASSERT_TRUE(tree.read(0).kept_bytes);
