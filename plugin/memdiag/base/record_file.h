@@ -121,7 +121,8 @@ inline int publish(int file, const char *fresh, const char *path) {
 }
 
 /** A file that could not be read is kept under another name: a new one is about
-to take its own, and the next attempt might have read it. Links are not kept.
+to take its own, and the next attempt, or the build that wrote it, might have
+read it. Links are not kept.
 @param error  of reading it, or 0
 @return what to add to a remark */
 inline std::string keep_unread(int error, const std::string &path) {

@@ -109,9 +109,11 @@ std::string load(const std::string &path, Contents *contents) {
   contents->error = error;
   if (error == EFBIG) return path + " is not a file of samples";
   if (error != 0) return path + " cannot be read: error " + reason(error);
-  if (!parse(bytes, contents))
+  if (!parse(bytes, contents)) {
+    if (!bytes.empty()) contents->error = EBADMSG;
     return path +
            " is not of this build: it may be of another version, or damaged";
+  }
   if (contents->damaged != 0)
     return path + ": " + std::to_string(contents->damaged) +
            " samples are half written or damaged";

@@ -9,7 +9,7 @@
   byte order. A record is a sample with its checksum (FNV-1a, 64 bits: Fowler,
   Noll, Vo) and is valid by itself; a half-written or damaged one fails its
   checksum. The header names the layout and the list of pools; a file with
-  another header is not read.
+  another header is not read, and kept under another name (record_file.h).
 
   Each start writes a new file with the newest records of the old one, and
   renames it over the old one. A server that is killed repeatedly thus keeps
@@ -113,7 +113,8 @@ struct Contents {
   std::vector<Sample> samples;
   /** The number of records with a wrong checksum. */
   size_t damaged{0};
-  /** The errno if the file could not be read, or 0. */
+  /** The errno if the file could not be read; EBADMSG: another build's; or 0.
+   */
   int error{0};
 };
 

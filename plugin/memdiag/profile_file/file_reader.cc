@@ -178,6 +178,7 @@ std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes,
   if (bytes->size() >= header_bytes &&
       memcmp(bytes->data(), &expected, sizeof expected) == 0)
     return "";
+  if (!bytes->empty()) *error = EBADMSG;
   bytes->clear();
   return path +
          " is not of this build: it may be of another version, or damaged";

@@ -25,8 +25,9 @@ bool parse(std::span<const std::byte> file, Contents *contents);
 @return a remark for the error log, or "" */
 std::string load(const std::string &path, Contents *contents);
 
-/** @param error  out: of reading the file, 0 or an errno
-@return a remark, or ""; bytes are empty if it is not a file of this build */
+/** @param error  out: of reading the file, 0 or an errno; EBADMSG: it is not a
+              file of this build
+@return a remark, or ""; bytes are empty after an error */
 std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes,
                        int *error);
 

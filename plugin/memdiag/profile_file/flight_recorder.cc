@@ -94,14 +94,15 @@ std::string Flight_recorder::load(const std::string &path, const Run_id &run) {
   m_path = path;
   m_run = run;
   Contents contents;
-  const std::string remark = profile::load(path, &contents);
+  m_remark = profile::load(path, &contents);
   m_last_run.reset();
   if (Recorded_run *const run = contents.run_to_keep(); run != nullptr)
     m_last_run = std::move(*run);
-  return remark;
+  return m_remark;
 }
 
-int Flight_recorder::begin() {
+int Flight_recorder::begin(std::string *remark) {
+  if (remark != nullptr) remark->clear();
   if (m_buffers == nullptr) m_buffers = std::make_shared<Buffers>();
   m_buffers->routes.clear();
   for (const routes::Row &route : routes::all())
@@ -114,6 +115,7 @@ int Flight_recorder::begin() {
     auto file = std::make_shared<Profile_file>();
     const auto opened = file->open(m_path, m_run);
     if (opened.error != 0) return opened.error;
+    if (remark != nullptr && opened.remark != m_remark) *remark = opened.remark;
     const std::lock_guard<std::mutex> guard(m_mutex);
     m_file = std::move(file);
   }

@@ -51,9 +51,10 @@ class Flight_recorder {
 
   /** The profiler was switched on: record it from now on. The first call makes
   the file anew, and so does one that finds it deleted or renamed.
+  @param remark  out: of the file that was there, what load() did not say; or ""
   @return 0, or the errno that says why nothing is recorded
   @throws std::bad_alloc */
-  int begin();
+  int begin(std::string *remark = nullptr);
 
   /** Record a snapshot if it is due. Nothing is recorded before begin(), while
   the profiler is off, or after it was switched on anew until the next begin().
@@ -81,6 +82,8 @@ class Flight_recorder {
 
   const Clock m_clock;
   std::string m_path;
+  /** load()'s. */
+  std::string m_remark;
   Run_id m_run{};
   std::optional<Recorded_run> m_last_run;
   /** Protects m_file while it is set. */

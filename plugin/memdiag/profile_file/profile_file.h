@@ -22,11 +22,12 @@
   Format: a page with a header, then fixed-size records in this machine's byte
   order. Each record has a checksum (FNV-1a, 64 bits). If one is half-written or
   damaged, only this record is lost. The header names the layout; a file with
-  another header is not read. Each start writes a new file with the last run
-  that recorded anything, and renames it over the old one. A run that recorded
-  nothing does not take the place of the one before it. Nor does a short run
-  without a higher peak, if the one before it was killed after a ramp: a service
-  that is started again and again would lose the evidence.
+  another header is not read, and kept under another name. Each start writes a
+  new file with the last run that recorded anything, and renames it over the old
+  one. A run that recorded nothing does not take the place of the one before it.
+  Nor does a short run without a higher peak, if the one before it was killed
+  after a ramp: a service that is started again and again would lose the
+  evidence.
 
   Files under a running server:
   - The server goes on writing to a deleted or renamed file. It is not read. The

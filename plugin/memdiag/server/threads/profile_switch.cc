@@ -72,11 +72,13 @@ std::string begin_to_record() {
   if (!self.can_record)
     return "a data directory that is being made is not recorded";
   int error = 0;
+  std::string remark;
   {
     const std::lock_guard<std::mutex> guard(self.mutex);
     self.has_warned = false;
-    error = self.recorder.begin();
+    error = self.recorder.begin(&remark);
   }
+  if (!remark.empty()) error_log::note(remark);
   if (error != 0)
     return std::string(file_name) +
            " cannot be made in the data directory: " + reason(error);

@@ -478,12 +478,27 @@ TEST_F(History, AForeignFileIsReplaced) {
   std::ofstream(m_path) << "nothing of ours";
   const Recorder::Opened opened = open();
   EXPECT_NE(std::string::npos, opened.remark.find("is not of this build"));
+  EXPECT_NE(std::string::npos, opened.remark.find("It is kept as"));
+  EXPECT_EQ(15u, std::filesystem::file_size(m_path + ".unread"));
   EXPECT_FALSE(opened.was_killed);
   EXPECT_EQ(0, opened.file_error);
   (void)next();
   end();
   EXPECT_EQ("", open().remark);
   EXPECT_FALSE(m_recorder.former_runs()->empty());
+}
+
+TEST_F(History, OfAnEmptyFileNothingIsKept) {
+  (void)open();
+  (void)next();
+  m_recorder.close();
+  const std::string kept = m_path + ".unread";
+  std::filesystem::rename(m_path, kept);
+  const auto size = std::filesystem::file_size(kept);
+  (void)std::ofstream(m_path);
+  const Recorder::Opened opened = open();
+  EXPECT_NE(std::string::npos, opened.remark.find("is not of this build"));
+  EXPECT_EQ(size, std::filesystem::file_size(kept)) << "the evidence of a kill";
 }
 
 TEST_F(History, TheThreadTakesSamplesAndTheLastOne) {

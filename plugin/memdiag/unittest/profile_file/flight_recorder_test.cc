@@ -40,7 +40,7 @@ class FlightRecorder : public testing::Test {
 
   static Run_id run() { return {time_us, 1, 90704}; }
 
-  const memdiag_test::File_tree m_tree;
+  memdiag_test::File_tree m_tree;
   const std::string m_path = m_tree.at("/memdiag_profile.bin");
 };
 
@@ -158,6 +158,23 @@ TEST_F(FlightRecorder, ABeginWithoutTheFileMakesAnother) {
   std::filesystem::remove_all(m_tree.at(""));
   EXPECT_EQ(ENOENT, recorder.begin());
   EXPECT_EQ(0, recorder.tick(1 << 30));
+}
+
+TEST_F(FlightRecorder, TheFileOfAnotherBuildIsKept) {
+  m_tree.write("/memdiag_profile.bin", "of another build");
+  Flight_recorder recorder(test_clock);
+  const std::string loaded = recorder.load(m_path, run());
+  EXPECT_NE(std::string::npos, loaded.find("is not of this build"));
+  std::string remark;
+  ASSERT_EQ(0, recorder.begin(&remark));
+  EXPECT_EQ(loaded + ". It is kept as " + m_path + ".unread", remark);
+  EXPECT_EQ(16u, std::filesystem::file_size(m_path + ".unread"));
+  ASSERT_EQ(0, recorder.begin(&remark));
+  EXPECT_EQ("", remark);
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  Flight_recorder next(test_clock);
+  EXPECT_EQ("", next.load(m_path, run()));
+  EXPECT_TRUE(next.last_run());
 }
 
 TEST_F(FlightRecorder, AnotherProfileIsNotRecordedBeforeItsBegin) {
