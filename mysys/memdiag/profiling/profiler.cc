@@ -38,6 +38,8 @@ struct Profile {
   Site_table sites;
   std::atomic<uint64_t> dropped_samples{0};
   std::atomic<uint64_t> dropped_stacks{0};
+  /** In `given_up`. */
+  Profile *next{nullptr};
 };
 
 namespace {
@@ -45,6 +47,9 @@ namespace {
 /** Serialises switching on and off. */
 constinit std::mutex switch_mutex;
 constinit std::atomic<Profile *> current{nullptr};
+/** A list of profiles that have ended and that users kept for too long. Changed
+under the mutex. */
+constinit std::atomic<Profile *> given_up{nullptr};
 /** Hooks and views at work. Counted before they look at `current`. */
 constinit std::atomic<uint32_t> users{0};
 /** The number of profiles that were begun. */
@@ -196,6 +201,17 @@ void unmap(Profile *profile) {
   (void)munmap(profile, bytes);
 }
 
+/** Without users no profile but the current one is used any more. Caller holds
+the mutex. */
+void unmap_given_up() {
+  if (users.load() != 0) return;
+  for (Profile *profile = given_up.exchange(nullptr); profile != nullptr;) {
+    Profile *const next = profile->next;
+    unmap(profile);
+    profile = next;
+  }
+}
+
 /** Caller holds the mutex. */
 void end_profile() {
   (void)mallctl::write<Ctl::prof_active>(false);
@@ -203,15 +219,15 @@ void end_profile() {
   Profile *const profile = current.exchange(nullptr);
   (void)mallctl::write<Ctl::hook_prof_sample>(nullptr);
   (void)mallctl::write<Ctl::hook_prof_sample_free>(nullptr);
-  if (profile == nullptr) return;
-  const uint64_t until = system_clock_us(CLOCK_MONOTONIC) + longest_wait_us;
-  while (users.load() != 0) {
-    // A hook may still use it: better to lose memory that is never touched
-    // again.
-    if (system_clock_us(CLOCK_MONOTONIC) > until) return;
-    sched_yield();
+  if (profile != nullptr) {
+    const uint64_t until = system_clock_us(CLOCK_MONOTONIC) + longest_wait_us;
+    while (users.load() != 0 && system_clock_us(CLOCK_MONOTONIC) <= until)
+      sched_yield();
+    profile->next = given_up.load();
+    given_up.store(profile);
   }
-  unmap(profile);
+  // The last user looks at the list after it has gone, so one of both unmaps.
+  unmap_given_up();
 }
 
 /** The first that fails ends it. Caller holds the mutex. */
@@ -296,7 +312,12 @@ View::View() noexcept {
   m_profile = current.load();
 }
 
-View::~View() { users.fetch_sub(1, std::memory_order_release); }
+View::~View() {
+  if (users.fetch_sub(1) != 1 || given_up.load() == nullptr) return;
+  // Who has the mutex unmaps them, or a later View does.
+  const std::unique_lock<std::mutex> guard(switch_mutex, std::try_to_lock);
+  if (guard) unmap_given_up();
+}
 
 const Sample_table &View::samples() const { return m_profile->samples; }
 const Site_table &View::sites() const { return m_profile->sites; }

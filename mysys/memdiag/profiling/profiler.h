@@ -17,9 +17,9 @@
   when it is switched off. A sample, or a stack, that finds no room is counted.
   Threads: any. The hooks take no lock, allocate nothing and never wait.
   switch_on() and switch_off() take a mutex. switch_off() waits until no hook
-  and no View uses the memory any more. After a second it gives up and leaves
-  the memory mapped for ever. Errors: values; see switch_on().
-  Units: bytes of size classes; microseconds since the epoch.
+  and no View uses the memory any more. After a second it leaves the memory to
+  the last View that ends, or to the next switch. Errors: values; see
+  switch_on(). Units: bytes of size classes; microseconds since the epoch.
 */
 
 #ifndef MEMDIAG_PROFILER_H
@@ -70,8 +70,7 @@ struct Switched {
 EINVAL: a setting is out of range, and the present profile goes on. After any
 other error the profiler is off. */
 [[nodiscard]] Switched switch_on(const Settings &settings) noexcept;
-/** The caller has no View: it would wait a second for itself, and the memory
-would stay mapped. */
+/** The caller has no View: it would wait a second for itself. */
 void switch_off() noexcept;
 
 /** True while the profiler is on: one load. */

@@ -7,6 +7,7 @@ lives, with its stack, pool and route, and estimates are not biased. */
 #include <algorithm>
 #include <latch>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -462,6 +463,33 @@ TEST(Profiler, ItsMemoryIsARegionAndGoes) {
   EXPECT_EQ(0u, regions::totals()[profile].count);
   EXPECT_FALSE(profiling::is_on());
   EXPECT_FALSE(profiling::View());
+}
+
+TEST(Profiler, WhatAReaderKeptForTooLongGoesWithIt) {
+  const auto kept = [] {
+    return regions::totals()[static_cast<size_t>(memdiag::Region_kind::profile)]
+        .count;
+  };
+  EXPECT_EQ(0u, kept());
+  {
+    const Profiler profiler(1 << 19);
+    std::optional<profiling::View> first(std::in_place);
+    EXPECT_EQ(0, profiling::switch_on({1 << 19, memory_bytes}).error);
+    EXPECT_EQ(2u, kept());
+    std::optional<profiling::View> second(std::in_place);
+    profiling::switch_off();
+    EXPECT_EQ(2u, kept());
+    EXPECT_TRUE(*first);
+    EXPECT_EQ(uint64_t{1} << 19, first->status().sample_bytes);
+    first.reset();
+    EXPECT_EQ(2u, kept()) << "a user of either may be left";
+    EXPECT_EQ(memory_bytes, second->status().memory_bytes);
+    second.reset();
+    EXPECT_EQ(0u, kept());
+    EXPECT_EQ(0, profiling::switch_on({1 << 19, memory_bytes}).error);
+    EXPECT_EQ(1u, kept());
+  }
+  EXPECT_EQ(0u, kept());
 }
 
 TEST(Profiler, SettingsThatAreWrongLeaveItOff) {
