@@ -56,6 +56,16 @@ constexpr std::string_view helper_frames[] = {
     "start_thread", "clone", "clone3", "pfs_spawn_thread", "_start",
     "__libc_start_*", "Detached_thread::*"};
 
+/** A name that is not demangled may have more bytes than FRAMES, whose other
+functions would have no room. */
+constexpr size_t max_linkage_name = 96;
+
+std::string readable_name(const std::string &name) {
+  return name.starts_with("_Z") && name.size() > max_linkage_name
+             ? name.substr(0, max_linkage_name) + "..."
+             : name;
+}
+
 /** @param pattern  with '*' at most once
 @return true: the pattern describes the name */
 bool matches(std::string_view pattern, std::string_view name) {
@@ -113,7 +123,7 @@ std::string readable_frames(std::span<const uint64_t> addresses,
         continue;
       if (frames++ == count) break;
       if (!text.empty()) text += " < ";
-      text += name;
+      text += readable_name(name);
       last = name;
     }
     if (!text.empty()) return text;

@@ -45,6 +45,7 @@ std::span<const uint64_t> without_allocator(std::span<const uint64_t> addresses,
 /** The first `count` functions that are code, the innermost first. A function
 that calls itself appears once:
 "Item_func::fix_fields < Query_block::prepare < ...".
+A long name that is not demangled is cut.
 If no frame is code: the helpers, or the allocator's but the profiler's. "" for
 an empty stack. */
 std::string readable_frames(std::span<const uint64_t> addresses,

@@ -9,6 +9,8 @@
 #include <memory>
 #include <new>
 
+#include "mysys/memdiag/pages/regions.h"
+
 namespace memdiag::profile {
 namespace {
 
@@ -219,6 +221,15 @@ class Shortener {
   std::string m_name;
 };
 
+/** libstdc++ takes 72 bytes of the stack for each byte of a name, and 342 for
+one that is nested most deeply. thread_stack may be 128 KB. */
+bool has_stack_for(size_t name_bytes) {
+  const Address_range stack = regions::stack_of_this_thread();
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  return !stack.has(frame, 1) ||
+         frame - stack.begin >= 384 * name_bytes + (16 << 10);
+}
+
 /** std::function calls what it holds through a function whose name has the
 lambda as its second template argument. @return the lambda, or "" */
 std::string_view lambda_in_function(std::string_view text) {
@@ -260,7 +271,8 @@ std::string shorten(std::string_view demangled) {
 
 std::string function_name(const std::string &linkage_name) {
   std::string name = linkage_name.substr(0, linkage_name.find('@'));
-  if (name.starts_with("_Z") && name.size() <= max_demangled_name) {
+  if (name.starts_with("_Z") && name.size() <= max_demangled_name &&
+      has_stack_for(name.size())) {
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> demangled(
         abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),

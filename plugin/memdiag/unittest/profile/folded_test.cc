@@ -63,6 +63,16 @@ TEST(Frames_text, AFunctionThatCallsItselfIsNamedOnce) {
             folded_stack(maker.profile.sites[0].addresses, symbols));
 }
 
+TEST(Frames_text, ALongNameLeavesRoomForOthers) {
+  const std::string name = "_ZN4bulk6loader" + std::string(1100, 'I') + "Ev";
+  Profile_maker maker;
+  maker.add_site({name.c_str(), "f"});
+  const Symbols symbols = maker.symbols();
+  const auto &stack = maker.profile.sites[0].addresses;
+  EXPECT_EQ(name.substr(0, 96) + "... < f", readable_frames(stack, symbols));
+  EXPECT_EQ("f;" + name, folded_stack(stack, symbols));
+}
+
 TEST(Frames_text, WithoutCodeTheRestIsShown) {
   Profile_maker maker;
   maker.add_site({"malloc", "my_malloc", "start_thread"});

@@ -6,11 +6,13 @@
 #include "plugin/memdiag/profile/function_name.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <random>
 #include <string>
 #include <utility>
 
+#include "mysys/memdiag/pages/regions.h"
 #include "plugin/memdiag/unittest/mutate.h"
 
 namespace memdiag::profile {
@@ -122,6 +124,42 @@ TEST(Function_name, ALongNameIsNotDemangled) {
   const std::string name = "_Z" + std::to_string(max_demangled_name) +
                            std::string(max_demangled_name, 'f') + "v";
   EXPECT_EQ(name, function_name(name));
+}
+
+TEST(Function_name, WithLittleStackLeftALongNameIsNotDemangled) {
+  // Of all names, libstdc++ takes most for such ones: 340 bytes for each
+  // letter.
+  const std::string name = "_Z1f" + std::string(1000, 'P') + 'i';
+  const auto in_thread = [&name](size_t stack_bytes) {
+    pthread_attr_t attributes;
+    EXPECT_EQ(0, pthread_attr_init(&attributes));
+    EXPECT_EQ(0, pthread_attr_setstacksize(&attributes, stack_bytes));
+    struct Names {
+      const std::string *given;
+      std::string found;
+      std::string found_of_short;
+    } names{&name, "", ""};
+    pthread_t thread;
+    EXPECT_EQ(0, pthread_create(
+                     &thread, &attributes,
+                     [](void *argument) -> void * {
+                       auto *const of = static_cast<Names *>(argument);
+                       regions::add_stack_of_thread();
+                       of->found = function_name(*of->given);
+                       of->found_of_short = function_name("_Z1fPPPi");
+                       return nullptr;
+                     },
+                     &names));
+    EXPECT_EQ(0, pthread_join(thread, nullptr));
+    EXPECT_EQ(0, pthread_attr_destroy(&attributes));
+    EXPECT_EQ("f", names.found_of_short);
+    return names.found;
+  };
+  // The smaller one first: the C library gives a thread the stack of one that
+  // has ended, if it is large enough.
+  EXPECT_EQ(name, in_thread(256 << 10));
+  EXPECT_EQ("f", in_thread(1 << 20));
+  EXPECT_EQ("f", function_name(name)) << "this thread's stack is not known";
 }
 
 TEST(Function_name, AnyTextIsHarmless) {
