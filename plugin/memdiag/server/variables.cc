@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <climits>
+#include <cstdint>
 #include <mutex>
 #include <string>
 
@@ -195,17 +196,22 @@ and each applies the newest values. */
 bool apply_profile(const THD *thd) {
   using memdiag::profile_switch::settings;
   static constinit std::mutex one_at_a_time;
+  /** Counts under LOCK_global_system_variables. */
+  static constinit uint64_t sets = 0;
+  ++sets;
   mysql_mutex_unlock(&LOCK_global_system_variables);
   std::string wrong;
   {
     const std::lock_guard<std::mutex> guard(one_at_a_time);
     mysql_mutex_lock(&LOCK_global_system_variables);
     const memdiag::profile_switch::Settings newest = settings;
+    const uint64_t sets_before = sets;
     mysql_mutex_unlock(&LOCK_global_system_variables);
     wrong = memdiag::profile_switch::apply(newest);
     if (!wrong.empty()) {
       mysql_mutex_lock(&LOCK_global_system_variables);
-      settings.mode = memdiag::profile_switch::off;
+      // A SET that came meanwhile tries its own.
+      if (sets == sets_before) settings.mode = memdiag::profile_switch::off;
       mysql_mutex_unlock(&LOCK_global_system_variables);
     }
   }
