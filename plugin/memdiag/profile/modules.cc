@@ -141,11 +141,9 @@ std::vector<Module> modules_of_this_process() {
         former.last_look != module_is_there)
       modules.push_back(std::move(former));
   }
-  if (modules.size() > present + kept_modules) {
-    // Those that were known already come first.
-    const auto first = modules.begin() + static_cast<ptrdiff_t>(present);
-    modules.erase(first, modules.end() - kept_modules);
-  }
+  // Those that were there at the last call come before those that were gone.
+  if (modules.size() > present + kept_modules)
+    modules.resize(present + kept_modules);
   known = modules;
   return std::move(modules);
 }

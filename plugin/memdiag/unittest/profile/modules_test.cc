@@ -105,14 +105,19 @@ TEST(Modules, OneThatIsClosedStaysWithItsEnd) {
     EXPECT_NE(module_is_there, closed[0].last_look);
   }
   const uint32_t end = found()[0].last_look;
+  uint32_t last_opened = 0;
   for (size_t closed = 2; closed < kept_modules + 3; ++closed) {
     void *const again = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
     ASSERT_NE(nullptr, again);
-    (void)found();
+    last_opened = found()[0].first_look;
     EXPECT_EQ(0, dlclose(again));
     EXPECT_EQ(std::min(closed, kept_modules), found().size());
   }
   EXPECT_LT(end, found()[0].last_look);
+  EXPECT_EQ(last_opened, found()[0].first_look) << "the newest stays";
+  // The oldest is the one that was forgotten.
+  for (const Module &module : found())
+    EXPECT_NE(open[0].first_look, module.first_look);
 }
 
 TEST(Modules, AReaderHoldsNeitherTheLinkerNorOthersInMalloc) {
