@@ -164,25 +164,33 @@ const char *name(Region_kind kind) {
 std::vector<Region> list(Stacks stacks) {
   std::vector<Region> found;
   // Room is made while no lock is held; more may have come meanwhile.
-  for (size_t room = 256;; room *= 2) {
-    found.clear();
-    found.reserve(room);
-    const auto add = [&found](const Region &region) {
-      if (found.size() < found.capacity()) found.push_back(region);
-    };
+  do {
+    size_t room = 64;
     {
       const std::lock_guard<std::mutex> guard(regions_mutex);
-      for (const Region &region : std::span{table, used})
-        if (region.range.bytes() != 0) add(region);
+      room += used;
     }
     if (stacks == Stacks::with) {
       const std::lock_guard<std::mutex> guard(stacks_mutex);
-      for (const Stack *stack = first_stack; stack != nullptr;
-           stack = stack->next)
-        add({stack->range, Region_kind::thread_stack});
+      room += all_stacks.count;
     }
-    if (found.size() < found.capacity()) return found;
-  }
+    found.clear();
+    found.reserve(room);
+    const auto has_room = [&found] { return found.size() < found.capacity(); };
+    {
+      const std::lock_guard<std::mutex> guard(regions_mutex);
+      for (size_t i = 0; i < used && has_room(); ++i)
+        if (table[i].range.bytes() != 0) found.push_back(table[i]);
+    }
+    if (stacks == Stacks::with) {
+      // A thread that begins or ends waits meanwhile.
+      const std::lock_guard<std::mutex> guard(stacks_mutex);
+      for (const Stack *stack = first_stack; stack != nullptr && has_room();
+           stack = stack->next)
+        found.push_back({stack->range, Region_kind::thread_stack});
+    }
+  } while (found.size() == found.capacity());
+  return found;
 }
 
 std::array<Total, region_kinds> totals() {

@@ -24,6 +24,8 @@ FRESH_TEST(Regions, WhatFindsNoRoomIsCounted) {
   regions::remove(address(regions::max_regions + 1));
   EXPECT_EQ(regions::max_regions, row_of(Region_kind::ddl_log).count);
   EXPECT_EQ(3u, row_of(Region_kind::ddl_log).untracked);
+  EXPECT_EQ(regions::max_regions,
+            regions::list(regions::Stacks::without).size());
   regions::remove(address(7));
   regions::add(Region_kind::ddl_log, address(8000000), 1);
   EXPECT_EQ(regions::max_regions, row_of(Region_kind::ddl_log).count);
