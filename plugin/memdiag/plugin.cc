@@ -7,6 +7,8 @@
 #include <mysql/plugin.h>
 
 #include <cerrno>
+#include <cstring>
+#include <span>
 #include <string>
 
 #include "mysql_version.h"
@@ -19,6 +21,7 @@
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/allocator/preload.h"
 #include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/base/record_file.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/server/bridge/before_1_0.h"
@@ -74,13 +77,19 @@ int start_background_threads() {
   return mallctl::write<Ctl::background_thread>(true);
 }
 
+/** The server has it since before its plugins start. */
+uint64_t hash_of_server() {
+  return record_file::fnv1a(
+      std::as_bytes(std::span{server_uuid, strlen(server_uuid)}));
+}
+
 void start_history() {
   // A data directory that is being made is to have nothing that the server
   // itself does not make.
   if (opt_initialize) return;
   const history::Started started = history::start(
       std::string(mysql_real_data_home) + history::file_name, MYSQL_VERSION_ID,
-      sessions::largest_session, error_log::warn);
+      sessions::largest_session, error_log::warn, hash_of_server());
   if (started.was_killed)
     error_log::announce(started.remark);
   else if (!started.remark.empty())
@@ -103,7 +112,8 @@ void start_profile() {
   const std::string path = opt_initialize ? ""
                                           : std::string(mysql_real_data_home) +
                                                 profile_switch::file_name;
-  if (const std::string wrong = profile_switch::start(path); !wrong.empty())
+  if (const std::string wrong = profile_switch::start(path, hash_of_server());
+      !wrong.empty())
     error_log::warn("memdiag_profile stays OFF: " + wrong);
 }
 

@@ -120,6 +120,13 @@ inline int publish(int file, const char *fresh, const char *path) {
   return rename(fresh, path) == 0 ? 0 : errno;
 }
 
+/** @param of, server  hashes of UUIDs; 0: not known */
+inline bool is_of_another(uint64_t of, uint64_t server) {
+  return of != 0 && server != 0 && of != server;
+}
+inline constexpr const char *of_another =
+    " is of another server, whose data directory was copied";
+
 /** A file that could not be read is kept under another name: a new one is about
 to take its own, and the next attempt, or the build that wrote it, might have
 read it. Links are not kept.

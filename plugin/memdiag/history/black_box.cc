@@ -32,6 +32,8 @@ struct Header {
   uint32_t record_bytes;
   /** A hash of the pools' names. */
   uint64_t pools;
+  /** Box::open()'s. Files of earlier builds have 0. */
+  uint64_t server;
 };
 
 static_assert(std::has_unique_object_representations_v<Record>);
@@ -42,14 +44,26 @@ constexpr size_t file_bytes(size_t capacity) {
   return header_bytes + capacity * file_bytes_per_sample;
 }
 
-Header this_build() {
+Header this_build(uint64_t server) {
   uint64_t pools = fnv1a({});
   for (const Pool_spec &spec : pool_specs)
     // The end counts too: names are not to run together.
     pools = fnv1a(
         {reinterpret_cast<const std::byte *>(spec.name), strlen(spec.name) + 1},
         pools);
-  return {{'m', 'e', 'm', 'd', 'i', 'a', 'g', '\n'}, 3, sizeof(Record), pools};
+  return {{'m', 'e', 'm', 'd', 'i', 'a', 'g', '\n'},
+          3,
+          sizeof(Record),
+          pools,
+          server};
+}
+
+static_assert(std::has_unique_object_representations_v<Header>);
+
+/** @return true: its layout is known, whatever the server */
+bool is_of_this_build(const Header &found) {
+  const Header expected = this_build(found.server);
+  return memcmp(&found, &expected, sizeof expected) == 0;
 }
 
 uint64_t checksum_of(const Sample &sample) {
@@ -92,12 +106,12 @@ constexpr size_t offset_of(size_t index) {
 }  // namespace
 
 bool parse(std::span<const std::byte> file, Contents *contents) {
-  const Header expected = this_build();
-  static_assert(std::has_unique_object_representations_v<Header>);
-  if (file.size() < header_bytes ||
-      memcmp(file.data(), &expected, sizeof expected) != 0)
-    return false;
+  if (file.size() < header_bytes) return false;
+  Header header;
+  memcpy(&header, file.data(), sizeof header);
+  if (!is_of_this_build(header)) return false;
   *contents = collect(file.subspan(header_bytes));
+  contents->server = header.server;
   return true;
 }
 
@@ -145,10 +159,9 @@ void Box::mark_former_file(Sample sample) const noexcept {
       ::open(m_path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat about;
   if (file < 0 || fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return;
-  const Header expected = this_build();
   Header found;
   if (pread(file, &found, sizeof found, 0) != sizeof found ||
-      memcmp(&found, &expected, sizeof found) != 0)
+      !is_of_this_build(found))
     return;
   size_t place = 0;
   uint64_t lowest = UINT64_MAX;
@@ -178,7 +191,8 @@ void Box::mark_former_file(Sample sample) const noexcept {
 }
 
 int Box::open(const std::string &path, size_t capacity,
-              std::span<const Sample> former) {
+              std::span<const Sample> former, uint64_t server) {
+  m_server = server;
   m_ring.reserve(capacity);
   former = former.last(std::min(former.size(), capacity));
   m_former.assign(former.begin(), former.end());
@@ -234,7 +248,7 @@ bool Box::is_intact() const {
   if (fstat(m_file, &about) != 0 ||
       static_cast<size_t>(about.st_size) != file_bytes(m_capacity))
     return false;
-  const Header expected = this_build();
+  const Header expected = this_build(m_server);
   Header found;
   return pread(m_file, &found, sizeof found, 0) == sizeof found &&
          memcmp(&found, &expected, sizeof found) == 0;
@@ -247,7 +261,7 @@ int Box::write_all() const {
   if (ftruncate(m_file, size) != 0) return errno;
   if (const int error = posix_fallocate(m_file, 0, size); error != 0)
     return error;
-  const Header header = this_build();
+  const Header header = this_build(m_server);
   if (const int error =
           write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
       error != 0)

@@ -111,6 +111,8 @@ constexpr size_t file_bytes_per_sample = 2 * sizeof(Record);
 struct Contents {
   /** In the order of their sequence numbers. */
   std::vector<Sample> samples;
+  /** Box::open()'s. 0: not known. */
+  uint64_t server{0};
   /** The number of records with a wrong checksum. */
   size_t damaged{0};
   /** The errno if the file could not be read; EBADMSG: another build's; or 0.
@@ -146,10 +148,11 @@ class Box {
   again. To be called once.
   @param capacity  samples of a run, 1 to max_capacity
   @param former    oldest first; the newest `capacity` are kept
+  @param server    tells whose file it is (Recorder::open())
   @return 0, or the errno that says why samples are kept in memory only
   @throws std::bad_alloc */
   int open(const std::string &path, size_t capacity,
-           std::span<const Sample> former);
+           std::span<const Sample> former, uint64_t server = 0);
 
   /** Add a sample of this run, in place of the oldest if there are `capacity`.
   @return 0, or the errno of writing it to the file; the sample is then in
@@ -181,6 +184,7 @@ class Box {
   std::string m_fresh;
   int m_file{-1};
   size_t m_capacity{0};
+  uint64_t m_server{0};
   uint64_t m_sequence{0};
   /** The file lacks samples, because a write failed. */
   bool m_is_behind{false};

@@ -31,9 +31,10 @@ void run(Worker *worker) {
 }  // namespace
 
 Started start(const std::string &path, uint32_t version,
-              Largest_session largest_session, Warn warn) {
+              Largest_session largest_session, Warn warn, uint64_t server) {
   State &self = state();
-  return {self.recorder.open(path, version, capacity, largest_session, warn),
+  return {self.recorder.open(path, version, capacity, largest_session, warn,
+                             server),
           self.worker.start("memdiag_history", run)};
 }
 

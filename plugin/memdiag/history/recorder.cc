@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <new>
 
 #include "plugin/memdiag/base/reason.h"
@@ -14,10 +15,16 @@ using black_box::Sample;
 
 Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
                                 size_t capacity,
-                                Largest_session largest_session, Warn warn) {
+                                Largest_session largest_session, Warn warn,
+                                uint64_t server) {
   Opened opened{};
   black_box::Contents contents;
   opened.remark = black_box::load(path, &contents);
+  if (record_file::is_of_another(contents.server, server)) {
+    contents = {};
+    contents.error = EBADMSG;
+    opened.remark = path + record_file::of_another;
+  }
   opened.remark += record_file::keep_unread(contents.error, path);
   const auto &former = contents.samples;
   if (!former.empty() && former.back().ended == 0) {
@@ -35,8 +42,9 @@ Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
   m_warn = warn;
   m_path = path;
   const auto box = std::make_shared<black_box::Box>();
-  opened.file_error = box->open(
-      path, std::clamp<size_t>(capacity, 1, black_box::max_capacity), former);
+  opened.file_error =
+      box->open(path, std::clamp<size_t>(capacity, 1, black_box::max_capacity),
+                former, server);
   // The caller does.
   m_has_reported = opened.file_error != 0;
   const std::lock_guard<std::mutex> guard(m_mutex);

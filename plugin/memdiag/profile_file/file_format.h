@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <type_traits>
 
@@ -33,6 +34,8 @@ struct Header {
   uint32_t history_bytes;
   uint32_t history;
   uint32_t zero;
+  /** Run_id::server. Files of earlier builds have 0. */
+  uint64_t server;
 };
 
 /** Each record begins with its checksum, which covers the rest. */
@@ -92,7 +95,7 @@ static_assert(std::has_unique_object_representations_v<Site_record>);
 static_assert(std::has_unique_object_representations_v<Ramp_record>);
 static_assert(std::has_unique_object_representations_v<History_record>);
 
-constexpr Header this_build() {
+constexpr Header this_build(uint64_t server) {
   return {{'m', 'e', 'm', 'd', 'i', 'a', 'g', 'p'},
           2,
           sizeof(Run_record),
@@ -105,7 +108,14 @@ constexpr Header this_build() {
           file_highs,
           sizeof(History_record),
           file_history,
-          0};
+          0,
+          server};
+}
+
+/** @return true: its layout is known, whatever the server */
+inline bool is_of_this_build(const Header &found) {
+  const Header expected = this_build(found.server);
+  return memcmp(&found, &expected, sizeof expected) == 0;
 }
 
 /** The record before a ramp comes first, then the ramp's highs. */

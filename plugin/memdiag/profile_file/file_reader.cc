@@ -138,13 +138,18 @@ std::optional<Recorded_run> parse_part(std::span<const std::byte> part,
   return run;
 }
 
+std::optional<Header> header_of(std::span<const std::byte> file) {
+  if (file.size() < header_bytes) return std::nullopt;
+  Header header;
+  memcpy(&header, file.data(), sizeof header);
+  return header;
+}
+
 }  // namespace
 
 bool parse(std::span<const std::byte> file, Contents *contents) {
-  const Header expected = this_build();
-  if (file.size() < header_bytes ||
-      memcmp(file.data(), &expected, sizeof expected) != 0)
-    return false;
+  const auto header = header_of(file);
+  if (!header || !is_of_this_build(*header)) return false;
   Contents found;
   found.former = parse_part(part_of(file, header_bytes), &found.damaged);
   found.latest = parse_part(part_of(file, this_part), &found.damaged);
@@ -152,18 +157,18 @@ bool parse(std::span<const std::byte> file, Contents *contents) {
   return true;
 }
 
-std::string load(const std::string &path, Contents *contents) {
+std::string load(const std::string &path, Contents *contents, uint64_t server) {
   *contents = {};
   std::vector<std::byte> bytes;
   int error;
-  std::string remark = load_bytes(path, &bytes, &error);
+  std::string remark = load_bytes(path, server, &bytes, &error);
   if (!bytes.empty() && parse(bytes, contents) && remark.empty())
     remark = remark_on_damage(path, contents->damaged);
   return remark;
 }
 
-std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes,
-                       int *error) {
+std::string load_bytes(const std::string &path, uint64_t server,
+                       std::vector<std::byte> *bytes, int *error) {
   *error = record_file::read_path(path, file_bytes, bytes);
   if (*error == ENOENT) {
     *error = 0;
@@ -174,12 +179,13 @@ std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes,
     bytes->clear();
     return path + " cannot be read: error " + reason(*error);
   }
-  const Header expected = this_build();
-  if (bytes->size() >= header_bytes &&
-      memcmp(bytes->data(), &expected, sizeof expected) == 0)
+  const auto header = header_of(*bytes);
+  const bool is_known = header && is_of_this_build(*header);
+  if (is_known && !record_file::is_of_another(header->server, server))
     return "";
   if (!bytes->empty()) *error = EBADMSG;
   bytes->clear();
+  if (is_known) return path + record_file::of_another;
   return path +
          " is not of this build: it may be of another version, or damaged";
 }

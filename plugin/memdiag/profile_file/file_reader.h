@@ -22,14 +22,16 @@ namespace memdiag::profile {
 bool parse(std::span<const std::byte> file, Contents *contents);
 
 /** Reads a file; one that does not exist is empty.
+@param server  Run_id::server; a file of another is empty, too
 @return a remark for the error log, or "" */
-std::string load(const std::string &path, Contents *contents);
+std::string load(const std::string &path, Contents *contents,
+                 uint64_t server = 0);
 
 /** @param error  out: of reading the file, 0 or an errno; EBADMSG: it is not a
-              file of this build
+              file of this build and server
 @return a remark, or ""; bytes are empty after an error */
-std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes,
-                       int *error);
+std::string load_bytes(const std::string &path, uint64_t server,
+                       std::vector<std::byte> *bytes, int *error);
 
 /** The part that begins there, as far as the file reaches. */
 std::span<const std::byte> part_of(std::span<const std::byte> file,

@@ -97,7 +97,7 @@ Profile_file::Opened Profile_file::open(const std::string &path,
   Opened opened{0, ""};
   std::vector<std::byte> old;
   int unread;
-  opened.remark = load_bytes(path, &old, &unread);
+  opened.remark = load_bytes(path, run.server, &old, &unread);
   Contents contents;
   (void)parse(old, &contents);
   std::span<const std::byte> former;
@@ -114,7 +114,7 @@ Profile_file::Opened Profile_file::open(const std::string &path,
     opened.error = errno;
     return opened;
   }
-  const Header header = this_build();
+  const Header header = this_build(m_run.server);
   opened.error = write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
   if (opened.error == 0) opened.error = write_at(m_file, header_bytes, former);
   if (opened.error == 0) opened.error = write_run();
@@ -172,7 +172,7 @@ bool Profile_file::is_intact() const noexcept {
   if (fstat(m_file, &about) != 0 ||
       static_cast<size_t>(about.st_size) != file_bytes)
     return false;
-  const Header expected = this_build();
+  const Header expected = this_build(m_run.server);
   Header found;
   return pread(m_file, &found, sizeof found, 0) == sizeof found &&
          memcmp(&found, &expected, sizeof found) == 0;
@@ -198,7 +198,7 @@ int Profile_file::make_intact() noexcept {
   }
   if (const int error = write_run(); error != 0) return error;
   if (const int error = write_modules(); error != 0) return error;
-  const Header header = this_build();
+  const Header header = this_build(m_run.server);
   return write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
 }
 

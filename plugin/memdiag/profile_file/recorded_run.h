@@ -81,6 +81,9 @@ struct Run_id {
   uint32_t process;
   /** The server's version: 90704. */
   uint32_t version;
+  /** A hash of its UUID, so that a copied data directory tells nothing of the
+  server that it was copied from. 0: not known, or the run is from a file. */
+  uint64_t server{0};
 };
 
 /** A part of a file, as values: it does not refer to the file. Its addresses

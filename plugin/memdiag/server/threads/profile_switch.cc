@@ -133,14 +133,14 @@ std::string apply(const Settings &wanted) {
   return wrong;
 }
 
-std::string start(const std::string &path) {
+std::string start(const std::string &path, uint64_t server) {
   profiling::set_context_reader(read_context);
   if (!path.empty()) {
     state().can_record = true;
     try {
       const std::string remark = state().recorder.load(
           path, {clock_us(CLOCK_REALTIME), static_cast<uint32_t>(getpid()),
-                 MYSQL_VERSION_ID});
+                 MYSQL_VERSION_ID, server});
       if (!remark.empty()) error_log::note(remark);
     } catch (const std::bad_alloc &) {
       error_log::note("no memory to read what the last run recorded");

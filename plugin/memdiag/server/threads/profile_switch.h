@@ -40,9 +40,10 @@ std::string apply(const Settings &wanted);
 
 /** Give the profiler the server's sessions, read what the last run recorded,
 and do what the variables ask for.
-@param path  of the flight recorder's file; empty: nothing is recorded
+@param path    of the flight recorder's file; empty: nothing is recorded
+@param server  Run_id::server
 @return as apply(); the mode is off then, too */
-std::string start(const std::string &path);
+std::string start(const std::string &path, uint64_t server);
 void stop();
 
 /** The runs that the flight recorder knows; empty: none recorded anything.

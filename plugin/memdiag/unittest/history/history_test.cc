@@ -488,6 +488,33 @@ TEST_F(History, AForeignFileIsReplaced) {
   EXPECT_FALSE(m_recorder.former_runs()->empty());
 }
 
+TEST_F(History, TheFileOfAnotherServerIsKeptAndNotRead) {
+  const auto open_as = [this](uint64_t server) {
+    return m_recorder.open(m_path, version, 100, nullptr, warn, server);
+  };
+  // A file of a build that did not know its server is anyone's.
+  EXPECT_EQ("", open_as(0).remark);
+  (void)next();
+  EXPECT_TRUE(open_as(7).was_killed);
+  (void)next();
+  EXPECT_TRUE(open_as(7).was_killed) << "its own";
+  (void)next();
+  EXPECT_TRUE(open_as(0).was_killed) << "not known";
+  EXPECT_TRUE(open_as(7).was_killed);
+  (void)next();
+  const Recorder::Opened opened = open_as(8);
+  EXPECT_FALSE(opened.was_killed);
+  EXPECT_NE(std::string::npos, opened.remark.find("is of another server"));
+  EXPECT_NE(std::string::npos, opened.remark.find("It is kept as"));
+  EXPECT_TRUE(m_recorder.former_runs()->empty());
+  black_box::Contents contents;
+  EXPECT_EQ("", black_box::load(m_path + ".unread", &contents));
+  EXPECT_EQ(4u, contents.samples.size());
+  EXPECT_EQ(7u, contents.server);
+  (void)next();
+  EXPECT_TRUE(open_as(8).was_killed);
+}
+
 TEST_F(History, OfAnEmptyFileNothingIsKept) {
   (void)open();
   (void)next();

@@ -177,6 +177,25 @@ TEST_F(FlightRecorder, TheFileOfAnotherBuildIsKept) {
   EXPECT_TRUE(next.last_run());
 }
 
+TEST_F(FlightRecorder, TheFileOfAnotherServerIsKeptAndNotRead) {
+  for (const uint64_t server : {0, 7, 7}) {
+    Flight_recorder recorder(test_clock);
+    EXPECT_EQ("", recorder.load(m_path, {time_us, 1, 90704, server}));
+    ASSERT_EQ(0, recorder.begin());
+    EXPECT_EQ(0, recorder.tick(1 << 30));
+  }
+  Flight_recorder recorder(test_clock);
+  const std::string loaded = recorder.load(m_path, {time_us, 1, 90704, 8});
+  EXPECT_NE(std::string::npos, loaded.find("is of another server"));
+  EXPECT_FALSE(recorder.last_run());
+  std::string remark;
+  ASSERT_EQ(0, recorder.begin(&remark));
+  EXPECT_EQ(loaded + ". It is kept as " + m_path + ".unread", remark);
+  Flight_recorder donor(test_clock);
+  EXPECT_EQ("", donor.load(m_path + ".unread", {time_us, 1, 90704, 7}));
+  EXPECT_TRUE(donor.last_run());
+}
+
 TEST_F(FlightRecorder, AnotherProfileIsNotRecordedBeforeItsBegin) {
   Flight_recorder recorder(test_clock);
   (void)recorder.load(m_path, run());
