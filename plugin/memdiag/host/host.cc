@@ -233,7 +233,6 @@ class Collector {
     }
     if (nodes->size() == 1) return;
     if (m_cgroup_version == 2) numa_of_cgroup(*nodes);
-    if (m_places.numa_maps) numa_of_process(*nodes);
   }
 
   void numa_of_cgroup(const std::vector<unsigned> &nodes) {
@@ -248,21 +247,6 @@ class Collector {
             amount(kernel_text::field(line, "N" + n).value_or("")));
       }
     }
-  }
-
-  void numa_of_process(const std::vector<unsigned> &nodes) {
-    const std::string file = "/proc/self/numa_maps";
-    const auto text = read(file);
-    if (!text) return;
-    std::vector<uint64_t> bytes(nodes.back() + 1);
-    std::string_view rest = *text;
-    std::string_view line;
-    while (kernel_text::cut(&rest, '\n', &line))
-      if (!kernel_text::add_node_bytes(line, &bytes))
-        note_failure(file, EBADMSG);
-    for (const unsigned node : nodes)
-      add("numa", "node" + std::to_string(node) + ".process", Unit::bytes, file,
-          has_failed(file) ? Cell{} : cell(std::optional{bytes[node]}));
   }
 
   void device() {

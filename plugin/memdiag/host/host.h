@@ -22,9 +22,9 @@
   without a new mount) has a path and no figures, and its limit is not known.
 
   Left out for their cost: the number of mappings (/proc/self/maps takes some
-  microseconds for each), and bytes of the process on each NUMA node unless
-  asked for (/proc/self/numa_maps walks the page tables, 30 ms for each GB, and
-  blocks mmap() meanwhile). The control group's bytes on each node
+  microseconds for each), and bytes of the process on each NUMA node
+  (/proc/self/numa_maps walks the page tables, 30 ms for each GB, and blocks
+  mmap() meanwhile). The control group's bytes on each node
   (memory.numa_stat) are shown where there is more than one node.
 
   A device that is made of others (LVM, RAID, dm-crypt) has a scheduler of its
@@ -56,9 +56,6 @@ struct Places {
   /** Its file system and its device have rows; empty: no such rows. Not below
   `root`. */
   std::string data_directory{};
-  /** Walk the page tables for bytes on each node, where there is more than
-  one. */
-  bool numa_maps = false;
 };
 
 struct Row {

@@ -156,35 +156,6 @@ std::optional<std::vector<unsigned>> nodes(std::string_view text) {
   return all;
 }
 
-bool add_node_bytes(std::string_view line, std::vector<uint64_t> *bytes) {
-  uint64_t address;
-  const char *const end = line.data() + line.size();
-  const auto result = std::from_chars(line.data(), end, address, 16);
-  if (result.ec != std::errc{} || result.ptr == end || *result.ptr != ' ')
-    return false;
-  const auto page_kb = field(line, "kernelpagesize_kB");
-  // A mapping without resident pages has no page size.
-  if (!page_kb) return true;
-  const auto page = number<uint64_t>(*page_kb);
-  if (!page || *page == 0 || *page > largest / 1024) return false;
-  std::vector<uint64_t> sum = *bytes;
-  std::string_view word;
-  while (cut(&line, ' ', &word)) {
-    std::string_view name;
-    if (!word.starts_with('N') || !cut(&word, '=', &name)) continue;
-    const auto node = number<uint64_t>(name.substr(1));
-    const auto pages = number<uint64_t>(word);
-    if (!node || *node >= max_nodes || !pages ||
-        *pages > largest / (*page * 1024))
-      return false;
-    if (*node >= sum.size()) sum.resize(*node + 1);
-    sum[*node] += *pages * *page * 1024;
-    if (sum[*node] > largest) return false;
-  }
-  *bytes = std::move(sum);
-  return true;
-}
-
 std::optional<Mount> mount(std::string_view line) {
   // id, parent, device, root, point, options, any number of optional ones, "-",
   // type, source, options of the file system.

@@ -9,7 +9,7 @@
   Threads: pure functions.
   Formats: proc(5), cgroups(7), and the kernel's Documentation:
   admin-guide/cgroup-v1/memory.rst, admin-guide/cgroup-v2.rst,
-  accounting/psi.rst, filesystems/proc.rst (mountinfo, numa_maps).
+  accounting/psi.rst, filesystems/proc.rst (mountinfo).
 */
 
 #ifndef MEMDIAG_KERNEL_TEXT_H
@@ -64,10 +64,6 @@ std::optional<std::string_view> stat_field(std::string_view text, unsigned n);
 
 /** A list such as 0-2,5 of NUMA nodes. */
 std::optional<std::vector<unsigned>> nodes(std::string_view text);
-
-/** Adds a line of numa_maps to the bytes on each node.
-@return false: the line has another form, and nothing was added */
-bool add_node_bytes(std::string_view line, std::vector<uint64_t> *bytes);
 
 /** A line of mountinfo. */
 struct Mount {

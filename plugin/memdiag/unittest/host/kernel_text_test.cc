@@ -141,31 +141,6 @@ TEST(KernelText, ListsOfNodes) {
     EXPECT_FALSE(nodes(text)) << text;
 }
 
-TEST(KernelText, BytesOnNodes) {
-  std::vector<uint64_t> bytes(2);
-  EXPECT_TRUE(add_node_bytes(
-      "7f00 default anon=3 dirty=3 N0=1 N1=2 kernelpagesize_kB=4", &bytes));
-  EXPECT_TRUE(add_node_bytes(
-      "7f01 interleave:0-1 file=/a\\040N0=9 huge N3=1 kernelpagesize_kB=2048",
-      &bytes));
-  EXPECT_TRUE(add_node_bytes("7f02 default stack", &bytes));
-  EXPECT_EQ((std::vector<uint64_t>{4096, 8192, 0, 2 << 20}), bytes);
-  const auto before = bytes;
-  for (const char *line :
-       {"7f N0=x kernelpagesize_kB=4", "7f N=1 kernelpagesize_kB=4",
-        "7f N0 kernelpagesize_kB=4", "7f N0=1 kernelpagesize_kB=0",
-        "7f N0=1 kernelpagesize_kB=", "", "?", "7f00", "x default",
-        "7f N1024=1 kernelpagesize_kB=4",
-        "7f N1=1 N0=18446744073709551615 kernelpagesize_kB=4",
-        "7f N0=1 kernelpagesize_kB=18446744073709551615"})
-    EXPECT_FALSE(add_node_bytes(line, &bytes)) << line;
-  EXPECT_EQ(before, bytes) << "all of a line or nothing";
-  // 64 PB once, not twice.
-  const char *const vast = "7f N1=17592186040000 kernelpagesize_kB=4";
-  EXPECT_TRUE(add_node_bytes(vast, &bytes));
-  EXPECT_FALSE(add_node_bytes(vast, &bytes));
-}
-
 TEST(KernelText, Mounts) {
   const auto found = mount(
       "36 35 98:0 /a\\040b /mnt/c\\134d rw,noatime master:1 shared:2 - ext4 "
