@@ -17,6 +17,10 @@
   that connects gets the error and ends its connection, as all errors of the
   decoder do.
 
+  While a session waits for its next message, upstream looks twice a second
+  whether it was killed, so the socket has no long wait (idle_hooks.h). The
+  thread gives back what that header names at such a look.
+
   While a large message is read, its client may stand still for
   mysqlx_read_timeout, also without a ceiling. Upstream may give up after half a
   second (Timeouts).
@@ -27,14 +31,18 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream.h>
 #include <google/protobuf/message_lite.h>
+#include <poll.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "mysqld_error.h"
+#include "mysys/memdiag/upstream/idle_hooks.h"
 #include "mysys/memdiag/upstream/message_hooks.h"
+#include "plugin/x/src/interface/waiting_for_io.h"
 #include "plugin/x/src/ngs/message_cache.h"
 #include "plugin/x/src/ngs/protocol/protocol_protobuf.h"
 #include "plugin/x/src/ngs/protocol_decoder.h"
@@ -83,8 +91,52 @@ void lengthen_timeout(ngs::Protocol_decoder *decoder);
 template struct Timeouts<&ngs::Protocol_decoder::m_vio,
                          &ngs::Protocol_decoder::m_read_timeout_in_ms>;
 
+/** Looks as upstream's does, and knows when the client is idle. */
+class Idle_client : public xpl::iface::Waiting_for_io {
+ public:
+  explicit Idle_client(Waiting_for_io *of_plugin) : m_of_plugin(of_plugin) {}
+  ~Idle_client() override { is_back(); }
+  Idle_client(const Idle_client &) = delete;
+  Idle_client &operator=(const Idle_client &) = delete;
+
+  bool has_to_report_idle_waiting() override {
+    return m_of_plugin->has_to_report_idle_waiting();
+  }
+  bool on_idle_or_before_read() override {
+    if (memdiag_client_is_idle != nullptr) look();
+    return m_of_plugin->on_idle_or_before_read();
+  }
+  void is_back() {
+    if (std::exchange(m_is_idle, false)) memdiag_client_is_back();
+  }
+
+ private:
+  void look() {
+    if (!m_is_idle) {
+      if (std::chrono::steady_clock::now() - m_since <
+          std::chrono::seconds(memdiag::idle_seconds))
+        return;
+      m_is_idle = true;
+      m_bell = memdiag_client_is_idle();
+      return;
+    }
+    pollfd bell{m_bell, POLLIN, 0};
+    if (m_bell < 0 || poll(&bell, 1, 0) <= 0) return;
+    m_bell = -1;
+    memdiag_client_is_back();
+    (void)memdiag_client_is_idle();
+  }
+
+  Waiting_for_io *const m_of_plugin;
+  const std::chrono::steady_clock::time_point m_since{
+      std::chrono::steady_clock::now()};
+  bool m_is_idle{false};
+  int m_bell{-1};
+};
+
 /** The message that the calling thread reads. */
 struct Reading {
+  Idle_client *client;
   ngs::Protocol_decoder *decoder;
   ngs::Message_cache *cache;
   ngs::Message_request *request;
@@ -185,21 +237,26 @@ void ended() {
 
 Error read_and_decode_here(ngs::Protocol_decoder *decoder,
                            xpl::iface::Waiting_for_io *idle) {
-  reading = {.decoder = decoder};
+  Idle_client client(idle);
+  reading = {.client = &client, .decoder = decoder};
   // Without memory, protobuf throws.
   const struct At_end {
     ~At_end() { ended(); }
   } at_end;
-  Error error = read_and_decode_of_plugin(decoder, idle);
+  Error error = read_and_decode_of_plugin(decoder, &client);
   if (!reading.ends_connection) return error;
   return Error{ngs::Error_code{ER_CAPACITY_EXCEEDED, refusal}};
 }
 
 bool alloc_message_here(ngs::Message_cache *cache, uint8_t type,
                         ngs::Message_request *request) {
+  reading.client->is_back();
   // A compressed frame goes on with its next message.
   ended();
-  reading = {.decoder = reading.decoder, .cache = cache, .request = request};
+  reading = {.client = reading.client,
+             .decoder = reading.decoder,
+             .cache = cache,
+             .request = request};
   return alloc_message_of_plugin(cache, type, request);
 }
 
