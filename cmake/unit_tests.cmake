@@ -86,7 +86,7 @@ endfunction()
 # of its time. The address sanitizer has them all.
 set(tests_of_one_thread advisor amount_table black_box budget code_ranges columns
   connect_attributes cpu_loads cpu_quota elf_file error_text flame_graph folded fts_count
-  fts_match full_regions function_name giving history_memory history_rows host instruments
+  fts_match full_regions giving history_memory history_rows host instruments
   kept_values kernel_text ledger limit_reader member_memory meter_list pfs_cells pfs_entries
   pfs_rows pfs_text_groups pfs_zero pprof process_memory profile_difference profile_file
   profile_rows program properties read_group recent record_policy relay_log_name root_sizes
