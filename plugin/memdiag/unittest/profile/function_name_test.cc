@@ -158,7 +158,7 @@ TEST(Function_name, WithLittleStackLeftALongNameIsNotDemangled) {
   // The smaller one first: the C library gives a thread the stack of one that
   // has ended, if it is large enough.
   EXPECT_EQ(name, in_thread(256 << 10));
-  EXPECT_EQ("f", in_thread(1 << 20));
+  EXPECT_EQ("f", in_thread(8 << 20));
   EXPECT_EQ("f", function_name(name)) << "this thread's stack is not known";
 }
 
