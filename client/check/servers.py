@@ -319,6 +319,24 @@ def settings_of_others(checks: Checks, server: Server) -> None:
             session.query(f"SET GLOBAL {name} = DEFAULT")
 
 
+def kept_locks(checks: Checks, server: Server) -> None:
+    """Performance Schema shows the metadata locks of LOCK TABLES as those of a transaction."""
+    with server.connect() as keeper, server.connect() as other:
+        numbers = [int(session.query("SELECT CONNECTION_ID()").scalar() or 0) for session in (keeper, other)]
+        other.query("BEGIN")
+        other.query("SELECT COUNT(*) FROM mysql.help_category")
+        for mode in ("READ", "WRITE"):
+            keeper.query(f"LOCK TABLES mysql.help_topic {mode}")
+            sources = report_of(server.socket)["snapshots"][0]["sources"]
+            keepers = {row["LOCK_KEEPER"] for row in sources["lock_keepers"]["rows"]}
+            checks.check(
+                f"LOCK TABLES ... {mode} keeps a lock, an open transaction does not",
+                keepers.intersection(numbers) == {numbers[0]},
+                keepers,
+            )
+            keeper.query("UNLOCK TABLES")
+
+
 def many_sessions(checks: Checks, server: Server) -> None:
     """bench/README.md has the time that this takes."""
     with contextlib.ExitStack() as stack:
@@ -559,6 +577,7 @@ def stock(checks: Checks, programs: Path, folder: Path) -> None:
             memdiag("what-if", *to(server.socket), "--limit", "1G"),
             "there is no history",
         )
+        kept_locks(checks, server)
         interrupted(checks, server, folder)
     with Server(build, folder / "stock", (*OPTIONS, "--performance-schema=OFF")) as server:
         server.start()
