@@ -45,7 +45,7 @@ std::string loses_nothing() {
 
 /** Without locks that outlive a statement and its transaction. Those of LOCK
 TABLES are shown as a transaction's: InnoDB's tables have SHARED_READ_ONLY from
-READ, and not_ddl finds those from WRITE. READ LOCAL of another engine is not
+READ, and not_ddl() finds those from WRITE. READ LOCAL of another engine is not
 found. */
 constexpr const char *keeps_no_lock =
     " AND THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM "
@@ -65,24 +65,24 @@ std::string kill_or_kill_query() {
          "), 'KILL ', 'KILL QUERY ')";
 }
 
-/** It would begin again from the start, and end after as long. DDL has such a
-lock until its transaction ends, and nothing else that runs but LOCK TABLES ...
-WRITE has. Its text need not begin with its word. events_statements_current has
-another EVENT_NAME for it where it is prepared or in a stored program. */
-constexpr const char *not_ddl =
-    " AND THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM "
-    "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL AND "
-    "LOCK_DURATION <> 'EXPLICIT' AND LOCK_TYPE IN ('SHARED_UPGRADABLE', "
-    "'SHARED_NO_WRITE', 'SHARED_NO_READ_WRITE', 'EXCLUSIVE'))";
+/** DDL has such a lock until its transaction ends, and nothing else that runs
+but LOCK TABLES ... WRITE has. Its text need not begin with its word.
+events_statements_current has another EVENT_NAME for it where it is prepared or
+in a stored program. */
+std::string ddl_locks(const char *in) {
+  return std::string(" AND THREAD_ID ") + in +
+         " (SELECT OWNER_THREAD_ID FROM performance_schema.metadata_locks "
+         "WHERE OWNER_THREAD_ID IS NOT NULL AND LOCK_DURATION <> 'EXPLICIT' "
+         "AND LOCK_TYPE IN ('SHARED_UPGRADABLE', 'SHARED_NO_WRITE', "
+         "'SHARED_NO_READ_WRITE', 'EXCLUSIVE'))";
+}
 
-/** The one whose table has an index built. Sessions that change rows of it take
-blocks of the log of changes, which stay until the index is built. */
-constexpr const char *is_ddl =
-    " AND THREAD_ID IN (SELECT OWNER_THREAD_ID FROM "
-    "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL AND "
-    "LOCK_DURATION <> 'EXPLICIT' AND LOCK_TYPE IN ('SHARED_UPGRADABLE', "
-    "'SHARED_NO_WRITE', "
-    "'SHARED_NO_READ_WRITE', 'EXCLUSIVE'))";
+/** DDL would begin again from the start, and end after as long. */
+std::string not_ddl() { return ddl_locks("NOT IN"); }
+
+/** The table of this session has an index built. Sessions that change rows of
+it take blocks of the log of changes, which stay until the index is built. */
+std::string is_ddl() { return ddl_locks("IN"); }
 
 /** One that has less than half of what the largest has is of another kind: its
 end frees little, and it does nothing unusual. The largest may be one that no
@@ -115,20 +115,29 @@ std::string sessions_that(const std::string &command, const std::string &owners,
          ") AND PROCESSLIST_ID <> CONNECTION_ID()";
 }
 
+/** Leaves out sessions whose program has such a name. */
+std::string not_of_program(const char *condition) {
+  return std::string(
+             " AND PROCESSLIST_ID NOT IN (SELECT PROCESSLIST_ID FROM "
+             "performance_schema.session_connect_attrs WHERE ATTR_NAME = "
+             "'program_name' AND ") +
+         condition + ")";
+}
+
 /** memdiag, and exporters. What the libraries of most exporters say of
 themselves is their own name, and not the program's. */
-constexpr const char *not_watchers =
-    " AND PROCESSLIST_USER NOT LIKE '%exporter%' AND PROCESSLIST_ID NOT IN "
-    "(SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs "
-    "WHERE ATTR_NAME = 'program_name' AND (ATTR_VALUE = 'memdiag' OR "
-    "ATTR_VALUE LIKE '%exporter%' OR ATTR_VALUE LIKE '%otelcol%'))";
+std::string not_watchers() {
+  return " AND PROCESSLIST_USER NOT LIKE '%exporter%'" +
+         not_of_program(
+             "(ATTR_VALUE = 'memdiag' OR ATTR_VALUE LIKE '%exporter%' OR "
+             "ATTR_VALUE LIKE '%otelcol%')");
+}
 
 /** mysqlbinlog, which archives the binary log, ends when its connection does.
  */
-constexpr const char *connects_again =
-    " AND PROCESSLIST_ID NOT IN (SELECT PROCESSLIST_ID FROM "
-    "performance_schema.session_connect_attrs WHERE ATTR_NAME = 'program_name' "
-    "AND ATTR_VALUE = 'mysqlbinlog')";
+std::string connects_again() {
+  return not_of_program("ATTR_VALUE = 'mysqlbinlog'");
+}
 
 /** Ends sessions of clients that wait for a statement, but for those whose end
 would lose something, one's own, and those of watchers. */
@@ -137,7 +146,7 @@ std::string end_sleeping(const std::string &condition) {
          "performance_schema.threads WHERE " +
          std::string(is_of_client) + " AND PROCESSLIST_COMMAND = 'Sleep' AND " +
          condition + " AND PROCESSLIST_ID <> CONNECTION_ID()" +
-         loses_nothing() + not_watchers;
+         loses_nothing() + not_watchers();
 }
 
 /** DDL is what has its memory. */
@@ -198,10 +207,10 @@ std::string ending_statement(const Holder &holder) {
   switch (holder.end) {
     case End::sessions:
       return sessions_that("'KILL '", all, "'Sleep'") + loses_nothing() +
-             not_watchers + largest_first;
+             not_watchers() + largest_first;
     case End::queries:
       return sessions_that(kill_or_kill_query(), all, "'Query', 'Execute'") +
-             (is_of_ddl(holder) ? is_ddl : not_ddl) + not_watchers +
+             (is_of_ddl(holder) ? is_ddl() : not_ddl()) + not_watchers() +
              largest_first;
     case End::sessions_or_queries:
       return sessions_that(kill_or_kill_query(), all,
@@ -210,7 +219,7 @@ std::string ending_statement(const Holder &holder) {
                                ? more_than_a_first_block
                                : least_of_a_session) +
              " AND (PROCESSLIST_COMMAND <> 'Sleep' OR (TRUE" + loses_nothing() +
-             "))" + not_ddl + not_watchers + largest_first;
+             "))" + not_ddl() + not_watchers() + largest_first;
     case End::transactions:
       return "SELECT CONCAT('KILL ', trx_mysql_thread_id) AS RUN FROM (SELECT "
              "trx_mysql_thread_id, trx_lock_memory_bytes AS BYTES, "
@@ -221,13 +230,13 @@ std::string ending_statement(const Holder &holder) {
              std::string(is_of_client) +
              " AND trx_mysql_thread_id <> CONNECTION_ID() AND BYTES >= " +
              std::string(least_of_a_session) + " AND " + has_much +
-             keeps_no_lock + not_ddl + not_watchers + largest_first;
+             keeps_no_lock + not_ddl() + not_watchers() + largest_first;
     case End::binlog_dump:
       return sessions_that(
                  "'KILL '",
                  owners("^memory/sql/String::value", "", "LIKE 'Binlog Dump%'"),
                  "'Binlog Dump', 'Binlog Dump GTID'") +
-             connects_again + largest_first;
+             connects_again() + largest_first;
     case End::temporary_tables:
       return end_sleeping(
           "PROCESSLIST_ID IN (SELECT ID FROM (SELECT s.ID, COUNT(*) AS TABLES, "
@@ -296,7 +305,7 @@ std::string end_query(uint64_t processlist_id) {
          ", PROCESSLIST_ID) AS RUN FROM performance_schema.threads WHERE "
          "PROCESSLIST_ID = " +
          std::to_string(processlist_id) +
-         " AND PROCESSLIST_COMMAND <> 'Sleep'" + not_ddl + not_watchers;
+         " AND PROCESSLIST_COMMAND <> 'Sleep'" + not_ddl() + not_watchers();
 }
 
 std::string holders_json() {
