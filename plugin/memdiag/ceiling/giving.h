@@ -145,14 +145,15 @@ struct Candidate {
   int64_t grown_bytes;
   /** Statements are numbered as they begin. */
   uint64_t number;
-  /** Never one of DDL, COMMIT, ROLLBACK or an exempt session. */
+  /** Never one of DDL, COMMIT, ROLLBACK or an exempt session, nor one that
+  commits: it ends by itself. */
   bool may_end;
   /** It was told to end. */
   bool ends;
   /** Its session may keep what it takes. */
   bool keeps{false};
-  /** It waits in malloc(), and its end brings nothing before it has the block;
-  or it commits, and ends by itself. */
+  /** It waits in malloc(), and its end brings nothing before it has the block.
+   */
   bool ends_late{false};
 };
 
