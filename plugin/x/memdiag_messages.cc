@@ -91,7 +91,8 @@ void lengthen_timeout(ngs::Protocol_decoder *decoder);
 template struct Timeouts<&ngs::Protocol_decoder::m_vio,
                          &ngs::Protocol_decoder::m_read_timeout_in_ms>;
 
-/** Looks as upstream's does, and knows when the client is idle. */
+/** Upstream asks it twice a second while it waits for a message. It passes the
+question on to upstream's own object, and knows when the client is idle. */
 class Idle_client : public xpl::iface::Waiting_for_io {
  public:
   explicit Idle_client(Waiting_for_io *of_plugin) : m_of_plugin(of_plugin) {}

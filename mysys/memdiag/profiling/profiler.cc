@@ -38,7 +38,7 @@ struct Profile {
   Site_table sites;
   std::atomic<uint64_t> dropped_samples{0};
   std::atomic<uint64_t> dropped_stacks{0};
-  /** In `given_up`. */
+  /** The next one in `given_up`. */
   Profile *next{nullptr};
 };
 
@@ -226,7 +226,8 @@ void end_profile() {
     profile->next = given_up.load();
     given_up.store(profile);
   }
-  // The last user looks at the list after it has gone, so one of both unmaps.
+  // The last user looks at the list after it has gone, so one of the two
+  // unmaps.
   unmap_given_up();
 }
 
@@ -314,7 +315,7 @@ View::View() noexcept {
 
 View::~View() {
   if (users.fetch_sub(1) != 1 || given_up.load() == nullptr) return;
-  // Who has the mutex unmaps them, or a later View does.
+  // The thread that has the mutex unmaps them, or a later View does.
   const std::unique_lock<std::mutex> guard(switch_mutex, std::try_to_lock);
   if (guard) unmap_given_up();
 }

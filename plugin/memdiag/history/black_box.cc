@@ -32,7 +32,7 @@ struct Header {
   uint32_t record_bytes;
   /** A hash of the pools' names. */
   uint64_t pools;
-  /** Box::open()'s. Files of earlier builds have 0. */
+  /** The server that Box::open() was given. Files of earlier builds have 0. */
   uint64_t server;
 };
 

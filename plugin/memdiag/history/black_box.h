@@ -111,7 +111,7 @@ constexpr size_t file_bytes_per_sample = 2 * sizeof(Record);
 struct Contents {
   /** In the order of their sequence numbers. */
   std::vector<Sample> samples;
-  /** Box::open()'s. 0: not known. */
+  /** The server that Box::open() was given. 0: not known. */
   uint64_t server{0};
   /** The number of records with a wrong checksum. */
   size_t damaged{0};

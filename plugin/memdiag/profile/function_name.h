@@ -19,16 +19,16 @@
 
 namespace memdiag::profile {
 
-/** libstdc++ refuses longer names, for the stack that they would take. mysqld's
-longest name has 1,472 bytes. */
+/** libstdc++ refuses a longer name, because it would take too much stack.
+mysqld's longest name has 1,472 bytes. */
 constexpr size_t max_demangled_name = 1024;
 
 /** The name of a function from a symbol table, demangled and without template
 arguments, parameters, return type, unnamed namespaces and the compiler's
 suffixes. The function through which std::function calls gets the name of the
-lambda that it holds. A name that no C++ compiler made, is too long, or
-for which this thread has too little stack left, is returned unchanged, up to
-its first '.' or '@'. */
+lambda that it holds. A name is returned unchanged, up to its first '.' or '@',
+if no C++ compiler made it, if it is too long, or if this thread has too little
+stack left. */
 std::string function_name(const std::string &linkage_name);
 
 /** The same for a name that is demangled. A form that this parser does not know

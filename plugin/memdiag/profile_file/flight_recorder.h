@@ -82,7 +82,7 @@ class Flight_recorder {
 
   const Clock m_clock;
   std::string m_path;
-  /** load()'s. */
+  /** The remark of load(). */
   std::string m_remark;
   Run_id m_run{};
   std::optional<Recorded_run> m_last_run;

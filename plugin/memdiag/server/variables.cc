@@ -196,7 +196,7 @@ and each applies the newest values. */
 bool apply_profile(const THD *thd) {
   using memdiag::profile_switch::settings;
   static constinit std::mutex one_at_a_time;
-  /** Counts under LOCK_global_system_variables. */
+  /** The number of SETs. LOCK_global_system_variables protects it. */
   static constinit uint64_t sets = 0;
   ++sets;
   mysql_mutex_unlock(&LOCK_global_system_variables);

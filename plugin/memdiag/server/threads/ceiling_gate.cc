@@ -138,7 +138,7 @@ bool has_room(State *self, const Running &running, const Expectation &expected,
          (waited_us < patient_us ? marks.plenty_bytes : marks.reserve_bytes);
 }
 
-/** For statements that may keep what they take. */
+/** No room is left for statements that may keep what they take. */
 bool room_is_used_up(const State &self) {
   const Marks marks = account.marks();
   return Room_to_keep{account.left_bytes(), marks.reserve_bytes,

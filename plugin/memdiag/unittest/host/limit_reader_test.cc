@@ -196,8 +196,9 @@ TEST(LimitReader, TheServerIsMovedToAnotherGroup) {
 }
 
 struct Placed {
-  /** Of /proc/self/cgroup. */
+  /** The text of /proc/self/cgroup. */
   const char *membership;
+  /** The text of /proc/self/mountinfo. */
   const char *mounts;
 };
 

@@ -127,8 +127,7 @@ TEST(Function_name, ALongNameIsNotDemangled) {
 }
 
 TEST(Function_name, WithLittleStackLeftALongNameIsNotDemangled) {
-  // Of all names, libstdc++ takes most for such ones: 340 bytes for each
-  // letter.
+  // libstdc++ takes the most stack for such a name: 340 bytes for each letter.
   const std::string name = "_Z1f" + std::string(1000, 'P') + 'i';
   const auto in_thread = [&name](size_t stack_bytes) {
     pthread_attr_t attributes;
