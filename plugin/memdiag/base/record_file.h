@@ -129,13 +129,14 @@ inline constexpr const char *of_another =
 
 /** A file that could not be read is kept under another name: a new one is about
 to take its own, and the next attempt, or the build that wrote it, might have
-read it. Links are not kept.
+read it. What is no regular file is not kept.
 @param error  of reading it, or 0
 @return what to add to a remark */
 inline std::string keep_unread(int error, const std::string &path) {
   const std::string kept = path + ".unread";
-  if (error == 0 || error == ELOOP || error == EFBIG ||
-      rename(path.c_str(), kept.c_str()) != 0)
+  struct stat about;
+  if (error == 0 || lstat(path.c_str(), &about) != 0 ||
+      !S_ISREG(about.st_mode) || rename(path.c_str(), kept.c_str()) != 0)
     return "";
   return ". It is kept as " + kept;
 }

@@ -18,6 +18,7 @@
 #include "mysys/memdiag/profiling/code_ranges.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/unittest/file_tree.h"
+#include "plugin/memdiag/profile_file/file_format.h"
 #include "plugin/memdiag/profile_file/flight_recorder.h"
 #include "plugin/memdiag/profile_file/record_rows.h"
 
@@ -175,6 +176,19 @@ TEST_F(FlightRecorder, TheFileOfAnotherBuildIsKept) {
   Flight_recorder next(test_clock);
   EXPECT_EQ("", next.load(m_path, run()));
   EXPECT_TRUE(next.last_run());
+}
+
+TEST_F(FlightRecorder, ALargerFileIsKept) {
+  m_tree.write("/memdiag_profile.bin", "of a newer format");
+  std::filesystem::resize_file(m_path, profile::file_bytes + 1);
+  Flight_recorder recorder(test_clock);
+  const std::string loaded = recorder.load(m_path, run());
+  EXPECT_EQ(m_path + " is not a file of profiles", loaded);
+  std::string remark;
+  ASSERT_EQ(0, recorder.begin(&remark));
+  EXPECT_EQ(loaded + ". It is kept as " + m_path + ".unread", remark);
+  EXPECT_EQ(profile::file_bytes + 1,
+            std::filesystem::file_size(m_path + ".unread"));
 }
 
 TEST_F(FlightRecorder, TheFileOfAnotherServerIsKeptAndNotRead) {
