@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <deque>
+#include <cstdint>
 #include <mutex>
-#include <new>
 
 #include "buf0buf.h"
 #include "buf0flu.h"
@@ -29,12 +27,14 @@ constexpr size_t batch_frames = 256;
 is worth a step only if it is larger than this one. */
 constexpr ulint few_of_a_pool = 50;
 
+using Blocks = UT_LIST_BASE_NODE_T(buf_page_t, list);
+
 struct Parked {
   std::mutex mutex;
-  /** Frames of all instances: a million in 16 GB. A vector would have to move
-  them while memory is short. */
-  std::deque<buf_block_t *> blocks;
-  /** The instance that the next search begins with. */
+  /** Of each instance. InnoDB does not use the node of a block in this state.
+  Lengths are read without the mutex. */
+  std::array<Blocks, MAX_BUFFER_POOLS> blocks;
+  /** The instance that gave pages last. */
   ulint instance{0};
   /** Chunks that were told to have no huge pages. */
   ulint chunks{0};
@@ -46,11 +46,12 @@ Parked &parked() {
   return *instance;
 }
 
-/** Of each instance. */
-std::array<std::atomic<uint64_t>, MAX_BUFFER_POOLS> parked_frames{};
+Blocks &parked_of(const buf_pool_t *pool) {
+  return parked().blocks[pool->instance_no];
+}
 
-std::atomic<uint64_t> &parked_frames_of(const buf_pool_t *pool) {
-  return parked_frames[pool->instance_no];
+ulint parked_frames(const buf_pool_t *pool) {
+  return UT_LIST_GET_LEN(parked_of(pool));
 }
 
 bool is_resized() {
@@ -91,8 +92,7 @@ uint64_t above_floor(const buf_pool_t *pool) {
 /** Written frames that stay when all others are parked. */
 uint64_t staying_frames(const buf_pool_t *pool) {
   const ulint pages = frames_with_pages(pool);
-  const ulint rest = UT_LIST_GET_LEN(pool->free) + pages +
-                     parked_frames_of(pool).load(std::memory_order_relaxed);
+  const ulint rest = UT_LIST_GET_LEN(pool->free) + pages + parked_frames(pool);
   const ulint size = pool->curr_size;
   return size - std::min(size, rest) + std::min(pages, floor_of(pool));
 }
@@ -102,18 +102,17 @@ uint64_t missing_frames(const buf_pool_t *pool) {
   const int64_t missing = -over_floor(pool);
   if (missing <= static_cast<int64_t>(pool->curr_size / few_of_a_pool))
     return 0;
-  return std::min(static_cast<uint64_t>(missing),
-                  parked_frames_of(pool).load(std::memory_order_relaxed));
+  return std::min<uint64_t>(missing, parked_frames(pool));
 }
 
-/** Half of a huge page that was given back would leave the use unchanged.
-Caller holds the mutex. */
+/** The kernel would make a huge page of frames around one that was given back,
+and that one would have memory again. Caller holds the mutex. */
 void forbid_huge_pages(Parked *self) {
   ulint chunks = 0;
   for (ulint i = 0; i < srv_buf_pool_instances; ++i)
     chunks += buf_pool_from_array(i)->n_chunks;
   // A resize while nothing is parked may replace chunks, and leave as many.
-  if (chunks == self->chunks && !self->blocks.empty()) return;
+  if (chunks == self->chunks && parked_bytes() != 0) return;
   self->chunks = chunks;
   for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
     buf_pool_t *const pool = buf_pool_from_array(i);
@@ -128,15 +127,20 @@ void forbid_huge_pages(Parked *self) {
   }
 }
 
+/** @return nullptr: each frame is in use, has a page, or is below the floor */
+buf_block_t *take_free_frame(buf_pool_t *pool) {
+  if (above_floor(pool) == 0) return nullptr;
+  buf_block_t *const block = buf_LRU_get_free_only(pool);
+  if (block != nullptr) buf_block_set_state(block, BUF_BLOCK_MEMORY);
+  return block;
+}
+
 /** @return nullptr: each frame is in use, dirty, or below the floor */
 buf_block_t *take_frame(buf_pool_t *pool) {
   // Other threads may take the frame that was just freed.
   for (int tries = 0; tries < 4 && above_floor(pool) != 0; ++tries) {
-    if (buf_block_t *const block = buf_LRU_get_free_only(pool);
-        block != nullptr) {
-      buf_block_set_state(block, BUF_BLOCK_MEMORY);
+    if (buf_block_t *const block = take_free_frame(pool); block != nullptr)
       return block;
-    }
     if (!buf_LRU_scan_and_free_block(pool, false)) {
       // The page cleaner makes clean pages of dirty ones.
       os_event_set(buf_flush_event);
@@ -146,14 +150,81 @@ buf_block_t *take_frame(buf_pool_t *pool) {
   return nullptr;
 }
 
-/** InnoDB has the parked frame again. */
-void free_frame(buf_block_t *block) {
-  parked_frames_of(buf_pool_from_block(block))
-      .fetch_sub(1, std::memory_order_relaxed);
-  buf_block_free(block);
+/** The instance for which that is most. */
+buf_pool_t *instance_with_most(int64_t (*amount)(const buf_pool_t *)) {
+  buf_pool_t *found = buf_pool_from_array(0);
+  for (ulint i = 1; i < srv_buf_pool_instances; ++i) {
+    buf_pool_t *const pool = buf_pool_from_array(i);
+    if (amount(pool) > amount(found)) found = pool;
+  }
+  return found;
+}
+
+int64_t free_above_floor(const buf_pool_t *pool) {
+  return std::min(static_cast<int64_t>(UT_LIST_GET_LEN(pool->free)),
+                  over_floor(pool));
+}
+
+/** One that has parked frames; of these, the fewest free ones are most. */
+int64_t lack_of_free(const buf_pool_t *pool) {
+  const auto free = static_cast<int64_t>(UT_LIST_GET_LEN(pool->free));
+  return parked_frames(pool) == 0 ? INT64_MIN : -free;
 }
 
 using Batch = std::array<buf_block_t *, batch_frames>;
+
+size_t take_frames(buf_pool_t *pool, buf_block_t *(*take)(buf_pool_t *),
+                   size_t most, Batch *batch) {
+  size_t count = 0;
+  while (count < most && ((*batch)[count] = take(pool)) != nullptr) ++count;
+  return count;
+}
+
+/** @param with_pages  also frames of clean pages, where no instance has free
+                       ones: of each instance in turn
+@return how many */
+size_t take_batch(Parked *self, bool with_pages, size_t most, Batch *batch) {
+  size_t count = take_frames(instance_with_most(free_above_floor),
+                             take_free_frame, most, batch);
+  for (ulint i = 0; with_pages && count == 0 && i < srv_buf_pool_instances;
+       ++i) {
+    self->instance = (self->instance + 1) % srv_buf_pool_instances;
+    count = take_frames(buf_pool_from_array(self->instance), take_frame, most,
+                        batch);
+  }
+  return count;
+}
+
+/** InnoDB has the frame again. Other than buf_LRU_block_free_non_file_page(),
+this writes nothing into it: the frame would have memory at once. It is the last
+that InnoDB takes. */
+void free_frame(buf_block_t *block) {
+  buf_pool_t *const pool = buf_pool_from_block(block);
+  UNIV_MEM_FREE(block->frame, UNIV_PAGE_SIZE);
+  buf_block_set_state(block, BUF_BLOCK_NOT_USED);
+  mutex_enter(&pool->free_list_mutex);
+  if (buf_get_withdraw_depth(pool) != 0 &&
+      buf_block_will_withdrawn(pool, block)) {
+    UT_LIST_ADD_LAST(pool->withdraw, &block->page);
+    ut_d(block->in_withdraw_list = true);
+  } else {
+    UT_LIST_ADD_LAST(pool->free, &block->page);
+    ut_d(block->page.in_free_list = true);
+  }
+  mutex_exit(&pool->free_list_mutex);
+}
+
+/** Gives frames of an instance back. @return how many */
+uint64_t free_parked(buf_pool_t *pool, uint64_t most) {
+  Blocks &blocks = parked_of(pool);
+  uint64_t count = 0;
+  for (; count < most && UT_LIST_GET_LEN(blocks) != 0; ++count) {
+    buf_page_t *const page = UT_LIST_GET_LAST(blocks);
+    UT_LIST_REMOVE(blocks, page);
+    free_frame(reinterpret_cast<buf_block_t *>(page));
+  }
+  return count;
+}
 
 /** The memory of these frames goes back to the system.
 @return false: it could not be given back */
@@ -167,18 +238,13 @@ bool release(buf_block_t **begin, buf_block_t **end) {
     while (next != end && (*next)->frame == next[-1]->frame + UNIV_PAGE_SIZE)
       ++next;
     const size_t bytes = static_cast<size_t>(next - first) * UNIV_PAGE_SIZE;
+    // This splits a huge page of which only a part goes: until that is done,
+    // all of it counts as used. Not before Linux 5.4.
+    (void)madvise((*first)->frame, bytes, MADV_COLD);
     if (madvise((*first)->frame, bytes, MADV_DONTNEED) != 0) released = false;
     first = next;
   }
   return released;
-}
-
-/** The frames are parked. @return false: no memory */
-bool keep(Parked *self, buf_block_t **begin, buf_block_t **end) try {
-  self->blocks.insert(self->blocks.end(), begin, end);
-  return true;
-} catch (const std::bad_alloc &) {
-  return false;
 }
 
 }  // namespace
@@ -219,72 +285,55 @@ uint64_t staying_bytes() {
 
 uint64_t missing_bytes() { return bytes_of_all(missing_frames); }
 
-uint64_t park(uint64_t bytes) {
+uint64_t park(uint64_t bytes, bool with_pages) {
   Parked &self = parked();
   const std::lock_guard<std::mutex> guard(self.mutex);
   if (state() != State::works) return 0;
   forbid_huge_pages(&self);
   const uint64_t wanted = (bytes + UNIV_PAGE_SIZE - 1) / UNIV_PAGE_SIZE;
   uint64_t taken = 0;
-  ulint without = 0;
-  while (taken < wanted && without < srv_buf_pool_instances) {
+  while (taken < wanted) {
     Batch batch;
-    const size_t most = std::min<uint64_t>(batch.size(), wanted - taken);
-    buf_pool_t *const pool = buf_pool_from_array(self.instance);
-    size_t count = 0;
-    while (count < most && (batch[count] = take_frame(pool)) != nullptr)
-      ++count;
-    if (count < most) {
-      ++without;
-      self.instance = (self.instance + 1) % srv_buf_pool_instances;
-    }
-    if (count == 0) continue;
+    const size_t count =
+        take_batch(&self, with_pages,
+                   std::min<uint64_t>(batch.size(), wanted - taken), &batch);
+    if (count == 0) break;
     buf_block_t **const end = batch.data() + count;
-    if (!release(batch.data(), end) || !keep(&self, batch.data(), end)) {
-      std::for_each(batch.data(), end, buf_block_free);
+    if (!release(batch.data(), end)) {
+      std::for_each(batch.data(), end, free_frame);
       break;
     }
-    parked_frames_of(pool).fetch_add(count, std::memory_order_relaxed);
+    for (buf_block_t **each = batch.data(); each != end; ++each)
+      UT_LIST_ADD_LAST(parked_of(buf_pool_from_block(*each)), &(*each)->page);
     taken += count;
   }
   return taken * UNIV_PAGE_SIZE;
 }
 
 uint64_t give_back(uint64_t bytes) {
-  Parked &self = parked();
-  const std::lock_guard<std::mutex> guard(self.mutex);
+  const std::lock_guard<std::mutex> guard(parked().mutex);
   const uint64_t wanted =
       bytes / UNIV_PAGE_SIZE + (bytes % UNIV_PAGE_SIZE != 0 ? 1 : 0);
   uint64_t given = 0;
-  for (; given < wanted && !self.blocks.empty(); ++given) {
-    free_frame(self.blocks.back());
-    self.blocks.pop_back();
-  }
+  while (given < wanted && parked_bytes() != 0)
+    given += free_parked(instance_with_most(lack_of_free),
+                         std::min<uint64_t>(batch_frames, wanted - given));
   return given * UNIV_PAGE_SIZE;
 }
 
 uint64_t give_back_missing() {
-  Parked &self = parked();
-  const std::lock_guard<std::mutex> guard(self.mutex);
+  const std::lock_guard<std::mutex> guard(parked().mutex);
   uint64_t given = 0;
   for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
     buf_pool_t *const pool = buf_pool_from_array(i);
-    uint64_t missing = missing_frames(pool);
-    if (missing == 0) continue;
-    given += std::erase_if(self.blocks, [&missing, pool](buf_block_t *block) {
-      if (missing == 0 || buf_pool_from_block(block) != pool) return false;
-      free_frame(block);
-      --missing;
-      return true;
-    });
+    given += free_parked(pool, missing_frames(pool));
   }
   return given * UNIV_PAGE_SIZE;
 }
 
 uint64_t parked_bytes() {
   uint64_t frames = 0;
-  for (const std::atomic<uint64_t> &each : parked_frames)
-    frames += each.load(std::memory_order_relaxed);
+  for (const Blocks &each : parked().blocks) frames += UT_LIST_GET_LEN(each);
   return frames * UNIV_PAGE_SIZE;
 }
 

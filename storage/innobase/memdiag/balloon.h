@@ -49,12 +49,16 @@ uint64_t staying_bytes();
 took frames, and less than the floor is left for pages. 0: they are few. */
 uint64_t missing_bytes();
 
-/** Free frames first, then those of clean pages at the end of the LRU lists.
+/** Free frames first, of the instances that have most. Then those of clean
+pages at the end of the LRU lists, of each instance in turn.
+@param with_pages  false: free frames only
 @return so much was parked; less than `bytes` if all other frames are in use or
 dirty, or the floor is reached */
-uint64_t park(uint64_t bytes);
+uint64_t park(uint64_t bytes, bool with_pages);
 
-/** @return so much is free for InnoDB again */
+/** Instances with the fewest free frames get them first. The frames get memory
+when InnoDB uses them, not before.
+@return so much is free for InnoDB again */
 uint64_t give_back(uint64_t bytes);
 /** Gives missing_bytes() back, each instance its own frames.
 @return as give_back() */

@@ -421,7 +421,7 @@ bool take_step(State *self, uint64_t now_us) {
       bytes = purge(unused);
       break;
     case Step::park:
-      bytes = balloon::park(next.bytes);
+      bytes = balloon::park(next.bytes, !next.of_credit);
       self->giving.note_parked(next, bytes, now_us);
       break;
     case Step::give_back_frames:
