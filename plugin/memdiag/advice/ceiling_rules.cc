@@ -99,7 +99,10 @@ class Ceiling_rules : Rules {
     const Reading &pool = m_now.buffer_pool_bytes;
     const uint64_t parked = ceiling.parked_bytes;
     const uint64_t seconds = ceiling.quiet_seconds.value_or(0);
-    if (!pool || parked < worth_bytes || parked > *pool ||
+    const int64_t left = ceiling.marks.target_bytes - ceiling.kept_bytes;
+    // With more room, they come back as InnoDB uses free frames.
+    if (left > 2 * ceiling.marks.plenty_bytes || !pool ||
+        parked < worth_bytes || parked > *pool ||
         ceiling.parkable_bytes > parked / 20 || seconds < rest_seconds)
       return;
     const uint64_t smaller = whole_units(*pool - parked);

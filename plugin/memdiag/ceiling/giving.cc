@@ -23,11 +23,14 @@ bool is_over(std::optional<uint64_t> since_us, uint64_t pause_us,
   return !since_us || now_us - *since_us >= pause_us;
 }
 
+int64_t credit_of(const Situation &situation) {
+  return (situation.left_bytes - situation.marks.plenty_bytes) / 2;
+}
+
 }  // namespace
 
 Next Giving::next_credit(const Situation &situation) {
-  const int64_t credit =
-      (situation.left_bytes - situation.marks.plenty_bytes) / 2;
+  const int64_t credit = credit_of(situation);
   const auto free = static_cast<int64_t>(situation.free_bytes);
   // All frames come back when the pool is resized.
   m_lent_bytes =
@@ -35,8 +38,8 @@ Next Giving::next_credit(const Situation &situation) {
   // A quarter more or less is not worth a step.
   if (free > credit + credit / 4 && situation.parkable_bytes != 0)
     return {Step::park,
-            std::min(static_cast<uint64_t>(free - credit),
-                     situation.parkable_bytes),
+            std::min({static_cast<uint64_t>(free - credit),
+                      most_of_credit_at_once, situation.parkable_bytes}),
             true};
   if (free < credit - credit / 4 && m_lent_bytes > 0)
     return {Step::give_back_frames,
@@ -51,12 +54,16 @@ Next Giving::next_return(const Situation &situation, uint64_t now_us) {
     return {Step::none, 0};
   }
   if (!m_calm_since_us) m_calm_since_us = now_us;
-  if (situation.parked_bytes == 0 ||
-      now_us - *m_calm_since_us < calm_before_return_us ||
+  // More than its credit would be parked again.
+  const int64_t bytes = std::min(
+      {spare / 8,
+       credit_of(situation) - static_cast<int64_t>(situation.free_bytes),
+       static_cast<int64_t>(situation.parked_bytes) - m_lent_bytes});
+  if (bytes <= 0 || now_us - *m_calm_since_us < calm_before_return_us ||
       !is_over(m_returned_us, return_pause_us, now_us))
     return {Step::none, 0};
   m_returned_us = now_us;
-  return {Step::give_back_frames, static_cast<uint64_t>(spare) / 8};
+  return {Step::give_back_frames, static_cast<uint64_t>(bytes)};
 }
 
 bool Giving::must_end(const Situation &situation, uint64_t now_us) const {

@@ -13,9 +13,10 @@
   pass first, unless the reserve is nearly used up. While what is left falls
   nevertheless, the next one ends at once.
 
-  Frames come back when more than twice the plenty was left for ten seconds.
-  They come back at once when the pool needs them for other than pages: InnoDB
-  counts parked frames as occupied, and would refuse row locks.
+  Frames come back when more than twice the plenty was left for ten seconds, and
+  InnoDB has used those that came before. They come back at once when the pool
+  needs them for other than pages: InnoDB counts parked frames as occupied, and
+  would refuse row locks.
 
   Free frames are the buffer pool's credit. It fills them without asking, faster
   than a giver that is starved of the CPU can act. So no more of them lie there
@@ -56,8 +57,11 @@ constexpr uint64_t stuck_pause_us = 20'000;
 constexpr uint64_t hope_us = 4'000'000;
 constexpr uint64_t calm_before_return_us = 10'000'000;
 constexpr uint64_t return_pause_us = 1'000'000;
-/** A step parks no more, so that waiting threads look often. */
+/** A step for threads that wait parks no more, so that they look often. */
 constexpr uint64_t most_parked_at_once = 4 << 20;
+/** Nobody waits for the frames of the credit. A SET of the target waits for the
+round. */
+constexpr uint64_t most_of_credit_at_once = 256 << 20;
 /** Unused pages of so much are worth a purge. */
 constexpr uint64_t worth_purging_bytes = 256 << 10;
 
@@ -74,8 +78,7 @@ struct Situation {
   /** So much of it must come back: the buffer pool is below its floor. */
   uint64_t missing_bytes;
   /** Frames that are on InnoDB's lists of free ones: they are taken without a
-  question, and most were never touched. 0 where none of them is to be parked.
-   */
+  question. 0 where none of them is to be parked. */
   uint64_t free_bytes;
   /** No large statement goes on: each waits for memory. */
   bool stuck;
@@ -98,7 +101,7 @@ enum class Step : uint8_t {
 struct Next {
   Step step;
   uint64_t bytes;
-  /** The step moves frames of the credit. It takes nothing from anybody. */
+  /** The step moves free frames. It takes no page from the buffer pool. */
   bool of_credit{false};
 };
 
@@ -251,7 +254,8 @@ constexpr uint64_t long_patient_us = 5'000'000;
 - If it has no digest (performance_schema=OFF), a quarter of the average peak of
   all statements, 16 MB at most.
 @param peak_bytes  of its digest
-@return 0: it is small (small_bytes), and neither waits nor is waited for */
+@return 0: it is small (small_bytes), is not waited for, and waits only where
+little of the reserve is left (Small_pace) */
 int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
                              int64_t average_peak_bytes, int64_t plenty_bytes);
 

@@ -655,6 +655,10 @@ TEST(Advisor, TheCeilingsFindingsHaveTheirRulesAndBytes) {
       only([](Situation *all) { all->ceiling = at_the_floor(); });
   EXPECT_EQ("ceiling_floor_at_rest", floor.rule);
   EXPECT_EQ(424 * mb, floor.bytes) << "what the pool still has";
+  Situation idle = healthy();
+  idle.ceiling = at_the_floor();
+  idle.ceiling->kept_bytes = static_cast<int64_t>(4 * gb);
+  EXPECT_TRUE(findings(idle).empty()) << "frames that InnoDB does not use";
   const auto went_on = only([](Situation *all) {
     all->ceiling = at_the_floor();
     all->ceiling->parked_bytes = 0;

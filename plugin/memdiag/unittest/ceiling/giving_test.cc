@@ -250,7 +250,7 @@ TEST(Giving, free_frames_are_half_of_the_room_above_plenty) {
   const Next park = giving.next(now, second);
   EXPECT_EQ(Step::park, park.step);
   EXPECT_TRUE(park.of_credit);
-  EXPECT_EQ(static_cast<uint64_t>(400 * mb), park.bytes);
+  EXPECT_EQ(most_of_credit_at_once, park.bytes);
   giving.note_parked(park, 400 * mb, second);
   now.parked_bytes = 400 * mb;
   now.free_bytes = 100 * mb;
@@ -263,6 +263,42 @@ TEST(Giving, free_frames_are_half_of_the_room_above_plenty) {
   EXPECT_EQ(static_cast<uint64_t>(90 * mb), back.bytes);
   giving.note_given_back(back, 400 * mb);
   EXPECT_EQ(Step::none, giving.next(now, second).step);
+}
+
+/** An idle server with a buffer pool of which `free` MB were never used.
+@return the steps of a minute */
+int steps_of_a_minute(Situation now, int64_t free, int64_t parked) {
+  Giving giving;
+  int steps = 0;
+  for (uint64_t us = second; us < 61 * second; us += second / 100) {
+    now.free_bytes = free * mb;
+    now.parked_bytes = parked * mb;
+    now.parkable_bytes = now.free_bytes + 100 * mb;
+    const Next next = giving.next(now, us);
+    if (next.step == Step::none) continue;
+    ++steps;
+    const auto bytes = static_cast<int64_t>(next.bytes) / mb;
+    if (next.step == Step::park) {
+      EXPECT_LE(bytes, free);
+      free -= bytes;
+      parked += bytes;
+      giving.note_parked(next, next.bytes, us);
+    } else {
+      EXPECT_EQ(Step::give_back_frames, next.step);
+      EXPECT_LE(bytes, parked);
+      free += bytes;
+      parked -= bytes;
+      giving.note_given_back(next, next.bytes);
+    }
+  }
+  return steps;
+}
+
+TEST(Giving, free_frames_do_not_come_and_go) {
+  // What it parks of them, it does not return for calm.
+  EXPECT_EQ(3, steps_of_a_minute(left(600), 900, 0));
+  // Nor does it park what came back for calm.
+  EXPECT_LE(steps_of_a_minute(left(600), 0, 900), 10);
 }
 
 TEST(Giving, the_credit_ends_when_all_frames_came_back) {
