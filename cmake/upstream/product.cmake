@@ -189,6 +189,11 @@ function(memdiag_lead_server_calls)
   # sql/memdiag/events.cc
   memdiag_lead_calls(mysqld sql/event_data_objects.cc "sphead->execute_procedure[(]thd"
     _ZN7sp_head17execute_procedureEP3THDP14mem_root_dequeIP4ItemE DEFINED sql/sp_head.cc sql_main)
+  # sql/memdiag/dropped_programs.cc
+  memdiag_lead_calls(mysqld sql/sql_base.cc "sp_cache_routine[(]thd, rt, has_prelocking_list"
+    _Z16sp_cache_routineP3THDP19Sroutine_hash_entrybPP7sp_head DEFINED sql/sp.cc sql_main)
+  memdiag_lead_calls(mysqld sql/item_func.cc "m_sp->create_result_field[(]thd"
+    _ZNK7sp_head19create_result_fieldEP3THDmPKcP5TABLE DEFINED sql/sp_head.cc sql_main)
   # sql/memdiag/persisted_file.cc
   memdiag_lead_calls(mysqld sql/set_var.cc "pv->flush_to_file[(][)]"
     _ZN25Persisted_variables_cache13flush_to_fileEv DEFINED sql/persisted_variable.cc sql_main)
