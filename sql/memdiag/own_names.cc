@@ -8,6 +8,7 @@
 #include "mysqld_error.h"
 #include "mysys/memdiag/upstream/private_member.h"
 #include "sql/binlog.h"
+#include "sql/event_parse_data.h"
 #include "sql/item_func.h"
 #include "sql/set_var.h"
 #include "sql/sp_head.h"
@@ -89,6 +90,18 @@ Own_name name_in(sp_instr *step) {
   return found.name != nullptr ? found : set_variable_in(lex);
 }
 
+/** The routine, trigger or event that the statement defines. In a routine, LEX
+has the running one for a statement that defines none. A prepared event is no
+longer in LEX. */
+sp_head *defined_by(LEX *lex) {
+  if (lex->sql_command != SQLCOM_CREATE_EVENT &&
+      lex->sql_command != SQLCOM_ALTER_EVENT)
+    return lex->sphead;
+  const Event_parse_data &event = *get_event_parse_data(lex);
+  if (event.event_body != nullptr) return event.event_body;
+  return event.body_changed ? lex->sphead : nullptr;
+}
+
 Own_name name_in_definition(THD *thd) {
   LEX *const lex = thd->lex;
   const Item *const items = thd->stmt_arena->item_list();
@@ -96,8 +109,9 @@ Own_name name_in_definition(THD *thd) {
   if (found.name == nullptr) found = read_variable_in(items);
   if (lex->sql_command == SQLCOM_CREATE_VIEW)
     return found.name != nullptr ? found : function_in(items);
-  if (lex->sphead == nullptr) return found;
-  for (sp_instr *step : lex->sphead->get_instructions()) {
+  sp_head *const program = defined_by(lex);
+  if (program == nullptr) return found;
+  for (sp_instr *step : program->get_instructions()) {
     if (found.name != nullptr) break;
     found = name_in(step);
   }
