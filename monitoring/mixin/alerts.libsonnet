@@ -154,7 +154,7 @@
             labels: { severity: 'critical' },
             annotations: {
               summary: 'The memory that MySQL may use is nearly full.',
-              description: server + ": {{ $value | humanizePercentage }} of the {{ if eq $labels.of \"machine\" }}machine's memory{{ else }}control group's limit{{ end }} is used. SELECT memdiag_purge('all') gives back what is unused; with memdiag_memory_target = AUTO the server does so by itself.",
+              description: server + ": {{ $value | humanizePercentage }} of the {{ if eq $labels.of \"machine\" }}machine's memory{{ else }}control group's limit{{ end }} is used. SELECT memdiag_purge('all') gives back what is unused. {{ if eq $labels.of \"machine\" }}The ceiling does not look at the machine: set memdiag_memory_target in bytes.{{ else }}With memdiag_memory_target = AUTO the server does so by itself.{{ end }}",
             },
           },
           {
@@ -164,7 +164,7 @@
             labels: { severity: 'warning' },
             annotations: {
               summary: 'Tasks wait for memory where MySQL runs.',
-              description: server + ": in {{ $value | humanizePercentage }} of the time some task waits for memory. SELECT memdiag_purge('all') gives back what is unused; with memdiag_memory_target = AUTO the server does so by itself.",
+              description: server + ": in {{ $value | humanizePercentage }} of the time some task waits for memory. SELECT memdiag_purge('all') gives back what is unused. The ceiling does not look at this: set memdiag_memory_target in bytes.",
             },
           },
           {
@@ -173,7 +173,7 @@
             labels: { severity: 'warning' },
             annotations: {
               summary: 'Statements failed because MySQL had no room below its memory target.',
-              description: server + ' ended or did not begin {{ $value | humanize }} of them within 10 minutes (error 3170). SELECT * FROM information_schema.memdiag_ceiling names their digests. Raise the limit, or make the statements smaller.',
+              description: server + ' ended or did not begin statements, or refused them a block, a value or a message, {{ $value | humanize }} times within 10 minutes (error 3170). SELECT * FROM information_schema.memdiag_ceiling names the digests of those that ended or did not begin. Raise the limit, or make the statements smaller.',
             },
           },
           {
