@@ -13,13 +13,17 @@
   Ownership: a block belongs to the caller. Any thread may free it, with the
   pool, the size and the account it was allocated with.
   Threads: every function may be called from any thread, and needs no
-  initialisation: before main(), after fork() and at exit too. Allocation and
-  free take no mutex of this layer, but for the allocation that makes an arena.
-  With a block that no cache holds, they may pause while another thread is at
-  work in its arena (uncached.h).
-  Errors: allocate() returns nullptr only when the general allocator has no
-  memory either. A pool that cannot get an arena or a page falls back to the
-  general allocator, and counts it.
+  initialisation: before main(), after fork() and at exit too. Allocation takes
+  a mutex of this layer to make an arena, and where the ceiling lets the thread
+  wait: for five seconds, or 50 for a large block (ceiling/ask.h). Otherwise
+  neither it nor free() takes one, but for blocks of watched_size while a
+  replica's thread reads large ones (ceiling/loose_blocks.h). With a block that
+  no cache holds, both may pause while another thread is at work in its arena
+  (uncached.h).
+  Errors: allocate() returns nullptr when the general allocator has no memory
+  either, or when the ceiling refuses the block (Watcher::ask in attention.h). A
+  pool that cannot get an arena or a page falls back to the general allocator,
+  and counts it.
   Units: bytes of size classes, as jemalloc accounts them; microseconds since
   the epoch.
 */
@@ -39,7 +43,7 @@ namespace memdiag::pools {
 account counts it.
 @param zero     fill the block with zeros, as calloc() does
 @param account  counts the block as live until it is freed; 0: none does
-@return nullptr: no memory at all */
+@return nullptr: no memory, or the ceiling refused the block */
 [[nodiscard]] void *allocate(Pool pool, size_t size, bool zero = false,
                              Account account = 0) noexcept;
 
