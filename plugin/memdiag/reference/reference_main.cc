@@ -72,11 +72,13 @@ void print_table(std::ostream &out) {
 
 void print_status_variables(std::ostream &out) {
   out << "## Status variables\n\n"
-         "Global, numbers only. All variables of one statement show the same "
-         "moment, normally at most a tenth of a second ago. While another "
-         "thread takes a snapshot, they show the last one, of whatever age, "
-         "instead of waiting; reading MEMDIAG_SIZE_CLASSES takes the longest. "
-         "The sampler takes a snapshot every "
+         "Global, numbers only. The figures of the allocator and the pools are "
+         "of one moment for all variables of one statement, normally at most "
+         "a tenth of a second ago. While another thread takes a snapshot, "
+         "they are of the last one, of whatever age, instead of waiting; "
+         "reading MEMDIAG_SIZE_CLASSES takes the longest. Those of the ceiling "
+         "and of the profiler are read one by one, and Memdiag_safe_limit may "
+         "be some seconds older. The sampler takes a snapshot every "
          "memdiag_history_interval_ms, or every ten seconds while the server "
          "rests. A figure that could not be read is empty.\n\n"
          "| variable | unit | meaning |\n"

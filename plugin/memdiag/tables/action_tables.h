@@ -102,9 +102,10 @@ inline constexpr Table ceiling_table = [] {
                                               "The same after it."),
           text_column<Row, &Row::level>(
               "LEVEL", 8,
-              "The level before it. GREEN: statements begin. YELLOW: they "
-              "wait, and running ones go on. RED: running ones wait for a "
-              "large block. UNKNOWN: the kernel's figures cannot be read.")}};
+              "The level before it; of steps in one row, the highest. GREEN: "
+              "statements begin. YELLOW: they wait, and running ones go on. "
+              "RED: running ones wait before they take more. UNKNOWN: the "
+              "kernel's figures cannot be read.")}};
 }();
 
 }  // namespace memdiag

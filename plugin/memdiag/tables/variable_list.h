@@ -133,9 +133,11 @@ inline constexpr auto system_variables = [] {
        "of the buffer pool back, lets statements wait while there is little "
        "room, and ends the statement that grew most when there is none. WATCH: "
        "as AUTO, but it only records what it would do. "
-       "INFORMATION_SCHEMA.MEMDIAG_CEILING lists each action. A value that "
-       "cannot be used is a warning when the server starts, and OFF "
-       "(docs/ceiling.md)"},
+       "INFORMATION_SCHEMA.MEMDIAG_CEILING lists what was given back, and "
+       "which statements waited to begin, ended or went on without room; "
+       "status variable Memdiag_ceiling_refused also counts blocks, values and "
+       "messages that were refused. A value that cannot be used is a warning "
+       "when the server starts, and OFF (docs/ceiling.md)"},
       {"memdiag_memory_wait_ms", number, any_time, 50000, 0, 3600 * 1000,
        "How long a statement waits for memory at most, in milliseconds, before "
        "it begins, while memdiag_memory_target leaves no room for it. Then it "

@@ -14,8 +14,7 @@ namespace memdiag::status_server {
 
 /** A SHOW_VAR for each of status_variables and the one that ends them. SHOW
 evaluates all variables whatever its LIKE says; they share one snapshot, kept
-for max_age_ms, so that no SHOW costs more than one. While another thread takes
-a snapshot, SHOW has the last one, which may be older. */
+for max_age_ms, so that no SHOW costs more than one. */
 SHOW_VAR *show_variables();
 
 constexpr unsigned max_age_ms = 100;
