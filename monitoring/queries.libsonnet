@@ -5,7 +5,8 @@
 // The values of a label come from lists that the build or the start of the server fixes. No
 // statement returns a row for each session, statement or digest.
 //
-// A NULL is no measurement, and the exporter leaves it out. Nor is a sample of more than 15 s ago.
+// A NULL is no measurement, and the exporter leaves it out. Nor is a sample of more than three
+// intervals or 15 s ago.
 //
 // The session's time_zone is '+00:00': in another one an hour may come twice a year. Its sql_select_limit and
 // sql_big_selects are not those of an application, which would cut or refuse answers.
