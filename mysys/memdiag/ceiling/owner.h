@@ -105,9 +105,9 @@ struct Owner {
   Upstream looks whether it got the memory for that. Called before a pool is
   asked. */
   bool (*keeps_value)(){nullptr};
-  /** Another number shows that the calling thread's session has dropped
-  parameters that it was sent (COM_STMT_RESET, COM_STMT_CLOSE). Called before a
-  pool is asked. */
+  /** Another number shows that the calling thread's session may have dropped
+  parameters that it was sent: after COM_STMT_RESET, COM_STMT_CLOSE, a PREPARE,
+  or a reset of the session. Called before a pool is asked. */
   uint64_t (*drops_of_values)(){nullptr};
   /** The calling thread's statement is executed: it is neither read nor parsed,
   and no packet is read or sent for it. Called before a pool is asked. */

@@ -11,12 +11,14 @@
   Blocks of 1 MB and more are promised until their pages are touched: the kernel
   says which are. Of the blocks that are smaller, a thread's last one is.
 
-  Only threads with a statement that may wait ever wait: begin() says so. The
-  one exception reads large events of a replica (loose_blocks.h). Between two
-  statements, such a thread waits before a watched block: its client sends a
-  large packet, or the text of one is copied. There it waits for what others
-  with such texts are expected to take, by what texts took before. Threads wait
-  at two places:
+  Threads with a statement that may wait do wait: begin() says so. Between two
+  statements, such a thread waits before a watched block and, while threads ask,
+  before one of 64 KB: its client sends a large packet, or the text of one is
+  copied. There it waits for what others with such texts are expected to take,
+  by what texts took before. Without a statement, these wait: a thread that
+  reads large events of a replica (loose_blocks.h), one that accepts a
+  connection (before_connection()), and one that reads a message of a client
+  that connects (wait_to_connect()). Threads wait at two places:
   - in pools::allocate(), before it takes a shard or an arena's flag, for pools
     of statements and sessions, and for triggers and routines that are parsed.
     Pools of InnoDB never wait: their callers hold latches.

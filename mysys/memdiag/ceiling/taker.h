@@ -34,7 +34,7 @@ struct Counters {
   std::atomic<uint64_t> longest_wait_us{0};
   /** Waits that ended without room. */
   std::atomic<uint64_t> went_on{0};
-  /** Statements that ended because of the ceiling. */
+  /** Statements that were told to end. */
   std::atomic<uint64_t> ended{0};
   /** Statements that did not begin, blocks and values that were refused, and
   messages that were not read. */

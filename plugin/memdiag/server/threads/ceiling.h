@@ -1,34 +1,26 @@
 /*
   The ceiling keeps the server's memory below a target (memdiag_memory_target).
-  mysys/memdiag/ceiling has the account and the sensor, ceiling/giving.h the
-  policy; this file acts.
+  docs/ceiling.md says how; mysys/memdiag/ceiling has the account and the
+  sensor, ceiling/giving.h the policy; this file acts.
 
-  While it is OFF there is no thread of it, no gate and no sensor. The first
-  switch installs the sensor.
+  A server that starts with OFF has no thread of it and no sensor before the
+  first switch. After a switch to OFF the thread sleeps, the sensor returns at
+  once, and there is no gate.
 
-  The giver is a thread. It reads the kernel, gives memory back, and tells the
-  statement that grew most to end when nothing else is left. Statements that
-  wait before they begin take steps of the giver themselves: they hold no latch,
-  and the giver may be starved of the CPU.
+  The giver is a thread. Statements that wait before they begin take steps of
+  the giver themselves: they hold no latch, and the giver may be starved of the
+  CPU. It knows statements from 1 MB on, and those that began when room was
+  short. Others cost it nothing: while the level is green, those of a digest
+  that is known to be small are not counted, unless they grow large.
 
-  A statement begins only while there is plenty of room for what its digest took
-  before; first come, first served. One always runs, and small ones do not wait.
-  While the level is green, those of a digest that is known to be small are not
-  counted at all, unless they grow large. exempt.h says which never wait. Those
-  of an open transaction do not wait before they begin, but may be told to end.
-
-  The statement that was told to end is ended as by KILL QUERY. A handler of
-  errors on the session puts ER_CAPACITY_EXCEEDED in the place of
-  ER_QUERY_INTERRUPTED. It is the server's own way to exchange an error, and
-  needs neither a patch nor the linker, which link-time optimization defeats. A
-  session has the handler from its begin to its end; one that began before the
-  ceiling was switched on has it for each statement. Before its gate, while it
-  is parsed, a statement is not killed: the parser is told by the error itself,
-  and the copy of the text before it is refused. If its transaction's locks are
-  most of the memory, the transaction is rolled back.
-
-  The giver knows statements from 1 MB on, and those that began when room was
-  short. Others cost it nothing.
+  A handler of errors on the session puts ER_CAPACITY_EXCEEDED in the place of
+  ER_QUERY_INTERRUPTED when a statement was told to end. It is the server's own
+  way to exchange an error, and needs neither a patch nor the linker, which
+  link-time optimization defeats. A session has the handler from its begin to
+  its end; one that began before the ceiling was switched on has it for each
+  statement. Before its gate, while it is parsed, a statement is not killed: the
+  parser is told by the error itself, and the copy of the text before it is
+  refused.
 
   Threads: start() and stop() as those of a Worker; changed() and actions() from
   any. Locks: one mutex, which the caller of changed() must not hold; under it
