@@ -226,8 +226,8 @@ void end_profile() {
     profile->next = given_up.load();
     given_up.store(profile);
   }
-  // The last user looks at the list after it has gone, so one of the two
-  // unmaps.
+  // The last View looks at the list after it has gone. A hook does not, and a
+  // View may find the mutex taken: a later View or switch_on() unmaps then.
   unmap_given_up();
 }
 
