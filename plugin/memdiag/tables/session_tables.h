@@ -69,8 +69,10 @@ inline constexpr Table digests_table = [] {
           text_column<Row, &Row::digest>(
               "DIGEST", 64,
               "As in Performance Schema's EVENTS_STATEMENTS_SUMMARY_BY_DIGEST. "
-              "NULL: the sum of statements without a digest, commands without "
-              "text, and digests after the first 1,000."),
+              "NULL: the sum of statements without a digest, of commands "
+              "without "
+              "text, and of digests that found no room among 1,000 or gave way "
+              "to a larger one."),
           column<Row, &Row::statements>("STATEMENTS", Unit::count,
                                         "Number of statements."),
           column<Row, &Row::taken_bytes>("ACCUMULATED_BYTES", Unit::bytes,
