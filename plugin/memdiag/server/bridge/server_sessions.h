@@ -77,8 +77,8 @@ struct Totals {
   memory/sql/String::value. */
   uint64_t dump_thread_bytes;
   /** The most that sessions can hold of memory/sql/String::value. One that
-  waits for a statement, and has none prepared and no stored program, holds
-  none. */
+  waits for a statement, and has no temporary table, none prepared and no stored
+  program, holds none. */
   uint64_t string_bytes;
   /** Warnings of those that wait for a statement. */
   uint64_t idle_warnings;
