@@ -411,6 +411,8 @@ def main() -> int:
             "pool_percent": options.pool_percent,
             "tuned_percent": options.tuned_percent,
             "seconds": options.seconds,
+            "processors": [quota or "all" for quota in options.processors],
+            "huge_pages": [pages or "as the machine" for pages in options.huge_pages],
         },
     )
     raw["runs"] = runs
