@@ -223,7 +223,7 @@ STEPS = [
     Step("memdiag", "our suite of mysql-test-run, minutes", mtr_memdiag, beside=True, waits=True),
     Step(
         "asan",
-        "the same under the address and undefined sanitizers, about 2 minutes",
+        "unit tests of our layer under the address and undefined sanitizers, about 2 minutes",
         sanitized("asan"),
         beside=True,
         needs_build=False,

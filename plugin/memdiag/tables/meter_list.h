@@ -5,7 +5,7 @@
   Names and units follow OpenTelemetry's semantic conventions: dots between
   words, units in UCUM (By, s, {purge}). Translated to Prometheus's form, they
   are the names that monitoring/queries.libsonnet gives to the same figures, and
-  attributes are its labels: one dashboard serves both.
+  attributes are its labels: the same alerts serve both.
 
   Free of the server's headers: server/threads/meters.h registers the metrics,
   and the reference page is made from here.
