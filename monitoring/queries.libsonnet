@@ -129,7 +129,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
       ],
       // The level of a ceiling that is OFF is 0, too.
       query: |||
-        SELECT IF(@@GLOBAL.memdiag_memory_target IN ('OFF', '0', ''), NULL,
+        SELECT IF(@@GLOBAL.memdiag_memory_target = 'OFF', NULL,
                  MAX(IF(NAME = 'level', NUMBER, NULL))) AS level,
                MAX(IF(NAME = 'target_bytes', NUMBER, NULL)) AS target_bytes,
                MAX(IF(NAME = 'left_bytes', NUMBER, NULL)) AS left_bytes,
