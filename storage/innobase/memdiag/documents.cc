@@ -33,10 +33,6 @@ namespace {
 /** A smaller document is not worth the count of its words. */
 constexpr uint64_t large_document_bytes = 128 << 10;
 
-/** With room for a commit that takes so much, an UPDATE does not read what it
-does not name: it would for each row that it looks at. */
-constexpr int64_t large_commit_bytes = 16 << 20;
-
 constexpr uint64_t aligned(uint64_t bytes) { return (bytes + 7) & ~7; }
 
 /** InnoDB makes these of a document (fts_words.h).
@@ -123,6 +119,13 @@ uint64_t length_of_document(const KEY &index) {
   return bytes;
 }
 
+uint64_t longest_document(const KEY &index) {
+  uint64_t bytes = 0;
+  for (uint i = 0; i < index.user_defined_key_parts; ++i)
+    bytes += index.key_part[i].field->max_data_length();
+  return bytes;
+}
+
 /** A parser that is a plugin may find words anywhere, and is not asked: its
 document is not counted. */
 Word_count words_of_document(const KEY &index) {
@@ -155,14 +158,26 @@ struct Takes {
   }
 };
 
-template <typename Visit>
-void visit_documents(const TABLE &table, Visit visit) {
+/** @param length_of  a document's, by its index */
+template <typename Length, typename Visit>
+void visit_documents(const TABLE &table, Length length_of, Visit visit) {
   for (uint i = 0; i < table.s->keys; ++i) {
     const KEY &index = table.key_info[i];
     if ((index.flags & (HA_FULLTEXT | HA_USES_PARSER)) != HA_FULLTEXT) continue;
-    const uint64_t length = length_of_document(index);
+    const uint64_t length = length_of(index);
     if (length >= large_document_bytes) visit(index, length);
   }
+}
+
+/** There is room for the row's documents whatever their words are. */
+template <typename Length>
+bool all_fit(const TABLE &table, Length length_of) {
+  Takes most;
+  visit_documents(table, length_of, [&](const KEY &, uint64_t length) {
+    const uint64_t words = length / least_bytes_of_word;
+    most.add(length, {words, words, length});
+  });
+  return most.bytes() == 0 || memdiag_commit_is_small(most.bytes());
 }
 
 /** A value that was not read is not known. */
@@ -202,13 +217,17 @@ bool is_of_innodb(const TABLE &table) {
 }
 
 /** An UPDATE may change a document, and would not read all that InnoDB
-collects. The binary log leaves out what is read for this:
-binlog_prepare_row_images(). */
+collects. No row is known yet, and each one that the UPDATE looks at is read. So
+only the columns' types tell that there will be room: a document in a TEXT is
+never large, and one in a LONGTEXT has no bound. The binary log leaves out what
+is read for this: binlog_prepare_row_images(). */
 void read_documents(TABLE *table) {
   if (!is_of_innodb(*table) ||
-      !visit_columns(*table, [table](const Field &field) {
-        return is_in(table->write_set, field);
-      }))
+      !visit_columns(*table,
+                     [table](const Field &field) {
+                       return is_in(table->write_set, field);
+                     }) ||
+      all_fit(*table, longest_document))
     return;
   for (uint i = 0; i < table->s->keys; ++i)
     if ((table->key_info[i].flags & (HA_FULLTEXT | HA_USES_PARSER)) ==
@@ -222,18 +241,14 @@ bool refuses_document(TABLE *table, const unsigned char *before,
                       const unsigned char *row) {
   // The fields point into this record.
   if (row != table->record[0] || !is_of_innodb(*table)) return false;
-  Takes most;
-  visit_documents(*table, [&](const KEY &, uint64_t length) {
-    const uint64_t words = length / least_bytes_of_word;
-    most.add(length, {words, words, length});
-  });
-  if (most.bytes() == 0 || memdiag_commit_is_small(most.bytes()) ||
+  if (all_fit(*table, length_of_document) ||
       (before == table->record[1] && !changes_document(*table)))
     return false;
   Takes takes;
-  visit_documents(*table, [&](const KEY &index, uint64_t length) {
-    takes.add(length, words_of_document(index));
-  });
+  visit_documents(*table, length_of_document,
+                  [&](const KEY &index, uint64_t length) {
+                    takes.add(length, words_of_document(index));
+                  });
   if (!memdiag_refuses_commit(takes.bytes())) return false;
   // No handler in a trigger may go on: the row is there, and is not logged.
   if (table->in_use->in_sub_stmt) table->in_use->is_fatal_sub_stmt_error = true;
@@ -243,8 +258,7 @@ bool refuses_document(TABLE *table, const unsigned char *before,
 }  // namespace memdiag
 
 void mark_columns_and_documents(TABLE *table, THD *thd, bool of_binlog) {
-  if (memdiag_has_gate.load(std::memory_order_relaxed) &&
-      !memdiag_commit_is_small(memdiag::large_commit_bytes))
+  if (memdiag_has_gate.load(std::memory_order_relaxed))
     memdiag::read_documents(table);
   mark_columns(table, thd, of_binlog);
 }
