@@ -136,8 +136,10 @@ void refresh_limits(State *self, uint64_t now_us) {
   const auto statements = static_cast<uint64_t>(std::max(
       Global_THD_manager::get_instance()->get_num_thread_running(), 0));
   const host::Limit_figures figures = self->limits.read(now_us);
-  // The limit before is better than none.
-  if (figures.is_unsure && self->at_work && !is_new) return;
+  const bool is_as_before = figures.is_unsure && self->at_work && !is_new;
+  // The limit before is better than none. A target in bytes below it goes on:
+  // no limit may ever be known.
+  if (is_as_before && self->of_group) return;
   const std::optional<Group_limit> group = group_of(figures);
   const bool has_bytes = mode.load() == Target::bytes;
   const uint64_t bytes = wanted_bytes.load();
@@ -152,7 +154,8 @@ void refresh_limits(State *self, uint64_t now_us) {
   } else if (has_bytes) {
     marks = marks_of_target(bytes, statements);
     if (self->need_beyond_target)
-      marks->beyond_bytes = of_limit
+      marks->beyond_bytes = is_as_before ? account.marks().beyond_bytes
+                            : of_limit
                                 ? marks->beyond_bytes + of_limit->target_bytes -
                                       marks->target_bytes
                                 : std::numeric_limits<int64_t>::max() / 2;
@@ -167,6 +170,7 @@ void refresh_limits(State *self, uint64_t now_us) {
                     : "no control group has a memory limit");
     return;
   }
+  self->of_group = of_group;
   {
     // read_kept() sets them as well.
     account.hold_reading();

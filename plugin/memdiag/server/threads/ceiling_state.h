@@ -144,6 +144,8 @@ struct State {
   /** 0: it is not the limit of a control group that counts. */
   uint64_t limit_bytes{0};
   /** @} */
+  /** The limit of a control group counts, not the target in bytes. */
+  bool of_group{false};
   std::string kept_file;
   std::optional<uint64_t> limits_us;
   /** The server needed so much at rest, and the administrator's target had no
