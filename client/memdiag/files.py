@@ -61,9 +61,11 @@ def _safe(folder: Path) -> bool:
         return True
     for one in (folder, *folder.parents):
         about = one.stat()
+        # In a user namespace root may be nobody, and so may be any other user. These folders are root's everywhere.
+        is_owned = about.st_uid in (0, os.geteuid()) or str(one) in ("/", "/dev", "/proc")
         # In a folder as /tmp, only the owner renames what is there.
         keeps_names = one != folder and about.st_mode & stat.S_ISVTX
-        if about.st_uid not in (0, os.geteuid()) or (about.st_mode & 0o022 and not keeps_names):
+        if not is_owned or (about.st_mode & 0o022 and not keeps_names):
             return False
     return True
 

@@ -2,10 +2,12 @@ import io
 import json
 import math
 import os
+import stat
 import time
 import unittest
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest import mock
 
 from memdiag.cli import main
 from memdiag.collect import queries
@@ -139,6 +141,21 @@ class Files(Scratch):
         self.assertTrue(no_file(link))
         os.chown(self.root, 1, 1)
         self.assertFalse(no_file(link))
+
+    def test_in_a_user_namespace_root_is_nobody(self):
+        """And so is each other user: only devices below /dev itself are known to be root's."""
+
+        def seen(path, *, follow_symlinks=True, whole=Path.stat):
+            about = list(whole(path, follow_symlinks=follow_symlinks))
+            about[stat.ST_UID] = 65534
+            return os.stat_result(about)
+
+        link = self.root / "null"
+        link.symlink_to("/dev/null")
+        with mock.patch.object(Path, "stat", seen):
+            for path in (Path("/dev/null"), Path("/dev/stdout")):
+                self.assertTrue(no_file(path), path)
+            self.assertFalse(no_file(link))
 
     def test_half_a_character_is_no_reason_to_write_nothing(self):
         write_whole(self.root / "x", "a\udce9b")
