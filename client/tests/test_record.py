@@ -114,16 +114,32 @@ class Recording(Scratch):
             ((5, Problem("down"), 25), []),
             ((5, None, 20), [2]),
         ):
-            clock = Clock()
-            recorder = record.Recorder(Target(), 10, clock.now, clock.sleep)
-            answers = [one if isinstance(one, Problem) else {"uptime": one} for one in uptimes]
-            found = []
-            with mock.patch.object(recorder, "_sampled", side_effect=answers):
-                for number in range(len(uptimes)):
-                    if recorder.sample().get("restarted"):
-                        found.append(number)
-                    clock.sleep(10)
-            self.assertEqual(found, restarts, uptimes)
+            self.assertEqual(self.restarts(uptimes, survives=False), restarts, uptimes)
+
+    def test_a_clock_that_was_set_back_is_no_restart(self):
+        """The session survives, and the server's uptime is by that clock."""
+        self.assertEqual(self.restarts((500, 3, 13), survives=True), [])
+
+    def restarts(self, uptimes, survives: bool) -> list[int]:
+        clock = Clock()
+        recorder = record.Recorder(Target(), 10, clock.now, clock.sleep)
+        answers = iter(uptimes)
+
+        def sampled():
+            if not survives:
+                recorder._session = mock.Mock()
+            uptime = next(answers)
+            if isinstance(uptime, Problem):
+                raise uptime
+            return {"uptime": uptime}
+
+        found = []
+        with mock.patch.object(recorder, "_sampled", sampled):
+            for number in range(len(uptimes)):
+                if recorder.sample().get("restarted"):
+                    found.append(number)
+                clock.sleep(10)
+        return found
 
     def test_before_the_first_sample_nothing_is_left(self):
         with mock.patch.object(record.Recorder, "sample", side_effect=KeyboardInterrupt), self.assertRaises(Problem):

@@ -105,7 +105,8 @@ class Recorder:
         self._sleep = sleep
         self._session: Session | None = None
         self._sampler: Sampler | None = None
-        self._seen_up: tuple[int, float] | None = None  # the last uptime, and when the server had said it
+        # The last uptime, when the server had said it, and to whom.
+        self._seen_up: tuple[int, float, Session | None] | None = None
         self._server: dict[str, Any] = {}  # the one that was asked first
         self.count = 0  # samples in the file
 
@@ -159,10 +160,13 @@ class Recorder:
             return {"time": time.time(), "down": str(problem)}
         uptime = sample.get("uptime")
         if uptime is not None:
-            # A new run can be older than the last one was. Uptimes are of whole seconds.
-            if self._seen_up and uptime + 2 < self._seen_up[0] + asked - self._seen_up[1]:
-                sample["restarted"] = True
-            self._seen_up = uptime, self._clock()
+            # A new run can be older than the last one was. Uptimes are of whole seconds. Those of a run differ as well,
+            # where the machine's clock was set back, but no session survives a restart.
+            if self._seen_up:
+                seen, when, session = self._seen_up
+                if self._session is not session and uptime + 2 < seen + asked - when:
+                    sample["restarted"] = True
+            self._seen_up = uptime, self._clock(), self._session
         return sample
 
     def _sampled(self) -> dict[str, Any]:
