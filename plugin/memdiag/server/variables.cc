@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "my_sys.h"
 #include "mysql/service_mysql_alloc.h"
@@ -192,38 +193,50 @@ bool check_power_of_two(sys_var *variable, THD *thd, set_var *var) {
 
 /** Switching waits for readers of the profile, so the lock that each new
 connection needs is released meanwhile. Two SETs at the same time take turns,
-and each applies the newest values. */
+and each applies the newest values. One that fails stores OFF. So its error is
+also that of each one whose value it had read, and whose turn comes behind it.
+*/
 bool apply_profile(const THD *thd) {
   using memdiag::profile_switch::settings;
   static constinit std::mutex one_at_a_time;
   /** The number of SETs. LOCK_global_system_variables protects it. */
   static constinit uint64_t sets = 0;
-  ++sets;
+  /** @name Protected by one_at_a_time @{ */
+  static constinit uint64_t failed_up_to = 0;
+  static std::string wrong;
+  /** @} */
+  const uint64_t mine = ++sets;
   mysql_mutex_unlock(&LOCK_global_system_variables);
-  std::string wrong;
+  bool is_refused = false;
   {
     const std::lock_guard<std::mutex> guard(one_at_a_time);
     mysql_mutex_lock(&LOCK_global_system_variables);
     const memdiag::profile_switch::Settings newest = settings;
     const uint64_t sets_before = sets;
     mysql_mutex_unlock(&LOCK_global_system_variables);
-    wrong = memdiag::profile_switch::apply(newest);
-    if (!wrong.empty()) {
-      mysql_mutex_lock(&LOCK_global_system_variables);
-      // A SET that came meanwhile tries its own.
-      if (sets == sets_before) settings.mode = memdiag::profile_switch::off;
-      mysql_mutex_unlock(&LOCK_global_system_variables);
+    bool has_failed =
+        newest.mode == memdiag::profile_switch::off && mine <= failed_up_to;
+    if (!has_failed) {
+      std::string why = memdiag::profile_switch::apply(newest);
+      has_failed = !why.empty();
+      if (has_failed) {
+        wrong = std::move(why);
+        failed_up_to = sets_before;
+        mysql_mutex_lock(&LOCK_global_system_variables);
+        // A SET that came meanwhile tries its own.
+        if (sets == sets_before) settings.mode = memdiag::profile_switch::off;
+        mysql_mutex_unlock(&LOCK_global_system_variables);
+      }
     }
+    is_refused = has_failed && !is_starting(thd);
+    if (is_refused)
+      my_printf_error(ER_UNKNOWN_ERROR, "memdiag_profile is OFF: %s", MYF(0),
+                      wrong.c_str());
+    else if (has_failed)
+      memdiag::error_log::warn("memdiag_profile stays OFF: " + wrong);
   }
   mysql_mutex_lock(&LOCK_global_system_variables);
-  if (wrong.empty()) return false;
-  if (is_starting(thd)) {
-    memdiag::error_log::warn("memdiag_profile stays OFF: " + wrong);
-    return false;
-  }
-  my_printf_error(ER_UNKNOWN_ERROR, "memdiag_profile is OFF: %s", MYF(0),
-                  wrong.c_str());
-  return true;
+  return is_refused;
 }
 
 bool update_profile(sys_var *, THD *thd, enum_var_type) {
