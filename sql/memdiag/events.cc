@@ -4,7 +4,8 @@
   ceiling ends an event with such an error, because no handler of the event may
   run. So the event would stay, and no replica would drop it. Upstream commits
   before it drops: the transaction that the event has open is rolled back, as
-  behind a fatal error.
+  behind a fatal error. An event that the ceiling told to end may fail by
+  another error first: upstream commits what it did until then.
 
   The linker redirects the server's calls of sp_head::execute_procedure() to
   this file (--wrap, in cmake/upstream/product.cmake).
@@ -40,7 +41,8 @@ bool execute_and_forgive(sp_head *program, THD *thd,
   const bool has_failed = execute(program, thd, arguments);
   if (program->m_type == enum_sp_type::EVENT &&
       memdiag::ceiling::thread.taker.told_to_end.load()) {
-    if (has_failed && thd->in_multi_stmt_transaction_mode())
+    if (has_failed && thd->is_fatal_error() &&
+        thd->in_multi_stmt_transaction_mode())
       (void)trans_rollback(thd);
     thd->*member_of(memdiag::Fatal_error{}) = false;
     MUTEX_LOCK(locked, &thd->LOCK_thd_data);
