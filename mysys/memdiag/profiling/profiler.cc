@@ -226,8 +226,8 @@ void end_profile() {
     profile->next = given_up.load();
     given_up.store(profile);
   }
-  // The last View looks at the list after it has gone. A hook does not, and a
-  // View may find the mutex taken: a later View or switch_on() unmaps then.
+  // A View that ends later does. A hook never does, nor does a View before the
+  // mutex is released: those leave it to a later View or switch.
   unmap_given_up();
 }
 
@@ -279,7 +279,10 @@ Switched switch_on(const Settings &settings) noexcept {
 
 void switch_off() noexcept {
   const std::lock_guard<std::mutex> guard(switch_mutex);
-  if (current.load() != nullptr) end_profile();
+  if (current.load() != nullptr)
+    end_profile();
+  else
+    unmap_given_up();
 }
 
 bool is_on() noexcept {

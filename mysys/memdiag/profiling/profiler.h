@@ -18,7 +18,7 @@
   Threads: any. The hooks take no lock, allocate nothing and never wait.
   switch_on() and switch_off() take a mutex. switch_off() waits until no hook
   and no View uses the memory any more. After a second it leaves the memory to
-  a View that ends later, or to the next switch_on(). Errors: values; see
+  the last View that ends, or to the next switch, on or off. Errors: values; see
   switch_on(). Units: bytes of size classes; microseconds since the epoch.
 */
 

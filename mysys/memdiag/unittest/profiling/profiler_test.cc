@@ -465,11 +465,12 @@ TEST(Profiler, ItsMemoryIsARegionAndGoes) {
   EXPECT_FALSE(profiling::View());
 }
 
+uint64_t kept() {
+  return regions::totals()[static_cast<size_t>(memdiag::Region_kind::profile)]
+      .count;
+}
+
 TEST(Profiler, WhatAReaderKeptForTooLongGoesWithIt) {
-  const auto kept = [] {
-    return regions::totals()[static_cast<size_t>(memdiag::Region_kind::profile)]
-        .count;
-  };
   EXPECT_EQ(0u, kept());
   {
     const Profiler profiler(1 << 19);
@@ -489,6 +490,18 @@ TEST(Profiler, WhatAReaderKeptForTooLongGoesWithIt) {
     EXPECT_EQ(0, profiling::switch_on({1 << 19, memory_bytes}).error);
     EXPECT_EQ(1u, kept());
   }
+  EXPECT_EQ(0u, kept());
+}
+
+TEST(Profiler, WhatTheLastReaderCouldNotUnmapGoesWithTheNextSwitch) {
+  const Profiler profiler(1 << 19);
+  std::optional<profiling::View> view(std::in_place);
+  profiling::switch_off();
+  profiling::hold();
+  std::thread([&view] { view.reset(); }).join();
+  profiling::let_go(false);
+  EXPECT_EQ(1u, kept());
+  profiling::switch_off();
   EXPECT_EQ(0u, kept());
 }
 
