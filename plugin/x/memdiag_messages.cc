@@ -96,10 +96,6 @@ question on to upstream's own object, and knows when the client is idle. */
 class Idle_client : public xpl::iface::Waiting_for_io {
  public:
   explicit Idle_client(Waiting_for_io *of_plugin) : m_of_plugin(of_plugin) {}
-  ~Idle_client() override { is_back(); }
-  Idle_client(const Idle_client &) = delete;
-  Idle_client &operator=(const Idle_client &) = delete;
-
   bool has_to_report_idle_waiting() override {
     return m_of_plugin->has_to_report_idle_waiting();
   }
@@ -107,32 +103,24 @@ class Idle_client : public xpl::iface::Waiting_for_io {
     if (memdiag_client_is_idle != nullptr) look();
     return m_of_plugin->on_idle_or_before_read();
   }
-  void is_back() {
-    if (std::exchange(m_is_idle, false)) memdiag_client_is_back();
-  }
+  void is_back() { m_idle.is_back(); }
 
  private:
   void look() {
-    if (!m_is_idle) {
-      if (std::chrono::steady_clock::now() - m_since <
+    if (!m_idle) {
+      if (std::chrono::steady_clock::now() - m_since >=
           std::chrono::seconds(memdiag::idle_seconds))
-        return;
-      m_is_idle = true;
-      m_bell = memdiag_client_is_idle();
+        m_idle.begin();
       return;
     }
-    pollfd bell{m_bell, POLLIN, 0};
-    if (m_bell < 0 || poll(&bell, 1, 0) <= 0) return;
-    m_bell = -1;
-    memdiag_client_is_back();
-    (void)memdiag_client_is_idle();
+    pollfd bell{m_idle.bell(), POLLIN, 0};
+    if (bell.fd >= 0 && poll(&bell, 1, 0) > 0) m_idle.call_again();
   }
 
   Waiting_for_io *const m_of_plugin;
   const std::chrono::steady_clock::time_point m_since{
       std::chrono::steady_clock::now()};
-  bool m_is_idle{false};
-  int m_bell{-1};
+  memdiag::Idle m_idle;
 };
 
 /** The message that the calling thread reads. */

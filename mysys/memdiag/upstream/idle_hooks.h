@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <utility>
 
 extern "C" {
 /** The calling thread has waited for its client for idle_seconds and
@@ -34,6 +35,36 @@ namespace memdiag {
 is over, that is a fifth of a processor. */
 constexpr time_t idle_seconds = 5;
 
+/** What the calling thread has said of its client, where the hooks are. */
+class Idle {
+ public:
+  Idle() = default;
+  ~Idle() { is_back(); }
+  Idle(const Idle &) = delete;
+  Idle &operator=(const Idle &) = delete;
+
+  explicit operator bool() const { return m_is_idle; }
+  /** What memdiag_client_is_idle() returned; -1 behind call_again(). */
+  int bell() const { return m_bell; }
+  void begin() {
+    m_is_idle = true;
+    m_bell = memdiag_client_is_idle();
+  }
+  /** The bell was rung. */
+  void call_again() {
+    m_bell = -1;
+    memdiag_client_is_back();
+    (void)memdiag_client_is_idle();
+  }
+  void is_back() {
+    if (std::exchange(m_is_idle, false)) memdiag_client_is_back();
+  }
+
+ private:
+  bool m_is_idle{false};
+  int m_bell{-1};
+};
+
 /** One wait for a client, cut in two: idle_seconds, and the rest, which a call
 cuts once more. A wait that is not twice as long is not cut. */
 class Client_wait {
@@ -45,19 +76,15 @@ class Client_wait {
       : m_timeout(timeout),
         m_first(reads && memdiag_client_is_idle != nullptr &&
                 (timeout == nullptr || timeout->tv_sec >= 2 * idle_seconds)) {}
-  ~Client_wait() {
-    if (m_idle) memdiag_client_is_back();
-  }
-  Client_wait(const Client_wait &) = delete;
-  Client_wait &operator=(const Client_wait &) = delete;
 
   /** ppoll() for the next part.
   @param mask  ppoll()'s; null: none
   @return as ppoll(), for the client alone */
   int wait(pollfd *client, const sigset_t *mask) {
     m_called = false;
-    pollfd both[] = {*client, {m_bell, POLLIN, 0}};
-    const int ready = ppoll(both, m_bell < 0 ? 1 : 2, timeout(), mask);
+    const int bell = m_idle.bell();
+    pollfd both[] = {*client, {bell, POLLIN, 0}};
+    const int ready = ppoll(both, bell < 0 ? 1 : 2, timeout(), mask);
     client->revents = both[0].revents;
     if (ready <= 0) return ready;
     m_called = both[1].revents != 0;
@@ -73,16 +100,13 @@ class Client_wait {
     if (result != 0) return false;
     if (m_first) {
       m_first = false;
-      m_idle = true;
       if (m_timeout != nullptr) m_timeout->tv_sec -= idle_seconds;
-      m_bell = memdiag_client_is_idle();
+      m_idle.begin();
       m_since = seconds_now();
       return true;
     }
     if (!m_called) return false;
-    m_bell = -1;
-    memdiag_client_is_back();
-    (void)memdiag_client_is_idle();
+    m_idle.call_again();
     if (m_timeout != nullptr)
       m_timeout->tv_sec =
           std::max<time_t>(m_timeout->tv_sec - (seconds_now() - m_since), 0);
@@ -99,8 +123,7 @@ class Client_wait {
   const timespec m_part{idle_seconds, 0};
   timespec *const m_timeout;
   bool m_first;
-  bool m_idle = false;
-  int m_bell = -1;
+  Idle m_idle;
   bool m_called = false;
   /** When the second part began. */
   time_t m_since = 0;
