@@ -115,7 +115,7 @@ bool parse(std::span<const std::byte> file, Contents *contents) {
   return true;
 }
 
-std::string load(const std::string &path, Contents *contents) {
+std::string load(const std::string &path, uint64_t server, Contents *contents) {
   *contents = {};
   std::vector<std::byte> bytes;
   const int error = read_path(path, file_bytes(max_capacity), &bytes);
@@ -123,10 +123,13 @@ std::string load(const std::string &path, Contents *contents) {
   contents->error = error;
   if (error == EFBIG) return path + " is not a file of samples";
   if (error != 0) return path + " cannot be read: error " + reason(error);
-  if (!parse(bytes, contents)) {
+  const bool is_known = parse(bytes, contents);
+  if (!is_known || record_file::is_of_another(contents->server, server)) {
+    *contents = {};
     if (!bytes.empty()) contents->error = EBADMSG;
-    return path +
-           " is not of this build: it may be of another version, or damaged";
+    return path + (is_known ? record_file::of_another
+                            : " is not of this build: it may be of another "
+                              "version, or damaged");
   }
   if (contents->damaged != 0)
     return path + ": " + std::to_string(contents->damaged) +

@@ -115,8 +115,8 @@ struct Contents {
   uint64_t server{0};
   /** The number of records with a wrong checksum. */
   size_t damaged{0};
-  /** The errno if the file could not be read; EBADMSG: another build's; or 0.
-   */
+  /** The errno if the file could not be read; EBADMSG: another build's or
+  server's; or 0. */
   int error{0};
 };
 
@@ -129,9 +129,10 @@ constexpr size_t max_capacity = 86400;
 bool parse(std::span<const std::byte> file, Contents *contents);
 
 /** Reads a file; one that does not exist is empty.
+@param server  as Recorder::open(); a file of another is empty, too
 @return a remark for the error log, or ""
 @throws std::bad_alloc */
-std::string load(const std::string &path, Contents *contents);
+std::string load(const std::string &path, uint64_t server, Contents *contents);
 
 /** Threads: open() and append() belong to one thread; former_runs() and
 this_run() may be called from any thread once open() has returned. A mutex is

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <new>
 
 #include "plugin/memdiag/base/reason.h"
@@ -19,12 +18,7 @@ Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
                                 uint64_t server) {
   Opened opened{};
   black_box::Contents contents;
-  opened.remark = black_box::load(path, &contents);
-  if (record_file::is_of_another(contents.server, server)) {
-    contents = {};
-    contents.error = EBADMSG;
-    opened.remark = path + record_file::of_another;
-  }
+  opened.remark = black_box::load(path, server, &contents);
   opened.remark += record_file::keep_unread(contents.error, path);
   const auto &former = contents.samples;
   if (!former.empty() && former.back().ended == 0) {

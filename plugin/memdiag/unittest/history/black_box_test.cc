@@ -103,7 +103,7 @@ Bytes file_with(const std::string &path, size_t count) {
 
 TEST_F(Black_box, WhatIsWrittenIsRead) {
   Contents contents;
-  EXPECT_EQ("", load(m_path, &contents));
+  EXPECT_EQ("", load(m_path, 0, &contents));
   EXPECT_TRUE(contents.samples.empty());
   {
     Box box;
@@ -113,7 +113,7 @@ TEST_F(Black_box, WhatIsWrittenIsRead) {
     expect_samples(box.this_run(), 0, 5);
     EXPECT_TRUE(box.former_runs().empty());
   }
-  EXPECT_EQ("", load(m_path, &contents));
+  EXPECT_EQ("", load(m_path, 0, &contents));
   expect_samples(contents.samples, 0, 5);
   EXPECT_EQ(0u, contents.damaged);
 
@@ -122,7 +122,7 @@ TEST_F(Black_box, WhatIsWrittenIsRead) {
   EXPECT_TRUE(next.this_run().empty());
   expect_samples(next.former_runs(), 0, 5);
   next.append(sample_of(5));
-  EXPECT_EQ("", load(m_path, &contents));
+  EXPECT_EQ("", load(m_path, 0, &contents));
   expect_samples(contents.samples, 0, 6);
 }
 
@@ -141,14 +141,14 @@ TEST_F(Black_box, TheOldestGiveWay) {
   }
   {
     // A short run drives out little of what the one before it left.
-    EXPECT_EQ("", load(m_path, &contents));
+    EXPECT_EQ("", load(m_path, 0, &contents));
     Box box;
     ASSERT_EQ(0, box.open(m_path, 10, contents.samples));
     expect_samples(box.former_runs(), 15, 10);
     box.append(sample_of(25));
     box.append(sample_of(26));
   }
-  EXPECT_EQ("", load(m_path, &contents));
+  EXPECT_EQ("", load(m_path, 0, &contents));
   expect_samples(contents.samples, 15, 12);
   Box same;
   ASSERT_EQ(0, same.open(m_path, 10, contents.samples));
@@ -190,7 +190,7 @@ TEST_F(Black_box, ItMayBeRemoved) {
 /** Samples as load() finds them, without a remark. */
 std::vector<Sample> loaded(const std::string &path) {
   Contents contents;
-  EXPECT_EQ("", load(path, &contents));
+  EXPECT_EQ("", load(path, 0, &contents));
   return contents.samples;
 }
 
@@ -393,7 +393,7 @@ TEST_F(Black_box, WithoutAFileSamplesAreInMemory) {
   expect_memory(EISDIR, m_path);
   EXPECT_FALSE(std::filesystem::exists(m_path + ".new"));
   Contents contents;
-  EXPECT_NE("", load(m_path, &contents));
+  EXPECT_NE("", load(m_path, 0, &contents));
   std::filesystem::create_directory(m_path + ".new");
   expect_memory(EISDIR, m_path);
 }
@@ -420,7 +420,8 @@ TEST_F(Black_box, NoLinkIsFollowed) {
   std::filesystem::create_symlink(other, m_path);
   std::filesystem::create_symlink(other, m_path + ".new");
   Contents contents;
-  EXPECT_NE(std::string::npos, load(m_path, &contents).find("cannot be read"));
+  EXPECT_NE(std::string::npos,
+            load(m_path, 0, &contents).find("cannot be read"));
   Box box;
   EXPECT_EQ(0, box.open(m_path, 10, {}));
   EXPECT_TRUE(std::filesystem::is_regular_file(
@@ -432,7 +433,7 @@ TEST_F(Black_box, OtherFilesAreNotOurs) {
   Contents contents;
   const auto expect_foreign = [this, &contents](const Bytes &bytes) {
     write_file(m_path, bytes);
-    EXPECT_NE("", load(m_path, &contents));
+    EXPECT_NE("", load(m_path, 0, &contents));
     EXPECT_TRUE(contents.samples.empty());
   };
   const Bytes ours = file_with(m_path, 3);
@@ -447,10 +448,10 @@ TEST_F(Black_box, OtherFilesAreNotOurs) {
     expect_foreign(other);
   }
   ASSERT_EQ(0, truncate(m_path.c_str(), off_t{1} << 32));
-  EXPECT_NE(std::string::npos, load(m_path, &contents).find("not a file"));
+  EXPECT_NE(std::string::npos, load(m_path, 0, &contents).find("not a file"));
   std::filesystem::remove(m_path);
   ASSERT_EQ(0, mkfifo(m_path.c_str(), 0600));
-  EXPECT_NE(std::string::npos, load(m_path, &contents).find("not a file"));
+  EXPECT_NE(std::string::npos, load(m_path, 0, &contents).find("not a file"));
 }
 
 TEST_F(Black_box, HalfWrittenRecordsAreSeen) {
@@ -505,7 +506,7 @@ TEST_F(Black_box, MomentsThatCannotBeShownAreDamage) {
     box.append(sample);
     box.append(sample_of(8));
     Contents contents;
-    EXPECT_NE("", load(m_path, &contents));
+    EXPECT_NE("", load(m_path, 0, &contents));
     expect_samples(contents.samples, 8, 1);
     EXPECT_EQ(1u, contents.damaged);
   }
@@ -603,7 +604,7 @@ TEST_F(Black_box, AWriterThatIsKilledLeavesAReadableFile) {
         [&box](uint64_t n) { box.append(sample_of(n)); }));
 
     Contents contents;
-    (void)load(m_path, &contents);
+    (void)load(m_path, 0, &contents);
     ASSERT_LE(contents.damaged, 1u);
     ASSERT_EQ(50 - contents.damaged, contents.samples.size());
     expect_samples(contents.samples, contents.samples[0].time_us,

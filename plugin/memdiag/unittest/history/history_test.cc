@@ -453,7 +453,7 @@ TEST_F(History, AFileThatCannotBeWrittenIsOneWarning) {
   write_error = 0;
   for (int i = 0; i < 60; ++i) (void)next();
   black_box::Contents contents;
-  EXPECT_EQ("", black_box::load(m_path, &contents));
+  EXPECT_EQ("", black_box::load(m_path, 0, &contents));
   EXPECT_EQ(100u, contents.samples.size()) << "all of them, in the file again";
   EXPECT_EQ(1u, warnings.size());
 }
@@ -469,7 +469,7 @@ TEST_F(History, AFileThatCannotBeReadIsKept) {
   (void)next();
   end();
   black_box::Contents contents;
-  EXPECT_EQ("", black_box::load(m_path + ".unread", &contents));
+  EXPECT_EQ("", black_box::load(m_path + ".unread", 0, &contents));
   EXPECT_EQ(2u, contents.samples.size());
   EXPECT_EQ("", open().remark) << "a new file";
 }
@@ -508,7 +508,7 @@ TEST_F(History, TheFileOfAnotherServerIsKeptAndNotRead) {
   EXPECT_NE(std::string::npos, opened.remark.find("It is kept as"));
   EXPECT_TRUE(m_recorder.former_runs()->empty());
   black_box::Contents contents;
-  EXPECT_EQ("", black_box::load(m_path + ".unread", &contents));
+  EXPECT_EQ("", black_box::load(m_path + ".unread", 0, &contents));
   EXPECT_EQ(4u, contents.samples.size());
   EXPECT_EQ(7u, contents.server);
   (void)next();
@@ -570,7 +570,7 @@ TEST_F(History, AProcessThatIsKilled) {
   ASSERT_EQ(killed, waitpid(killed, &status, WUNTRACED));
   ASSERT_TRUE(WIFSTOPPED(status));
   black_box::Contents contents;
-  (void)black_box::load(m_path, &contents);
+  (void)black_box::load(m_path, 0, &contents);
   ASSERT_EQ(0, kill(killed, SIGKILL));
   ASSERT_EQ(killed, waitpid(killed, nullptr, 0));
   ASSERT_LE(20u, contents.samples.size());
