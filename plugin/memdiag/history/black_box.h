@@ -153,7 +153,7 @@ class Box {
   @return 0, or the errno that says why samples are kept in memory only
   @throws std::bad_alloc */
   int open(const std::string &path, size_t capacity,
-           std::span<const Sample> former, uint64_t server = 0);
+           std::span<const Sample> former, uint64_t server);
 
   /** Add a sample of this run, in place of the oldest if there are `capacity`.
   @return 0, or the errno of writing it to the file; the sample is then in

@@ -30,11 +30,11 @@ void run(Worker *worker) {
 
 }  // namespace
 
-Started start(const std::string &path, uint32_t version,
-              Largest_session largest_session, Warn warn, uint64_t server) {
+Started start(const std::string &path, uint32_t version, uint64_t server,
+              Largest_session largest_session, Warn warn) {
   State &self = state();
-  return {self.recorder.open(path, version, capacity, largest_session, warn,
-                             server),
+  return {self.recorder.open(path, version, server, capacity, largest_session,
+                             warn),
           self.worker.start("memdiag_history", run)};
 }
 

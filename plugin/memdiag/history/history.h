@@ -40,13 +40,12 @@ struct Started : Recorder::Opened {
 
 /** Make the file anew and begin to take samples, the first at once.
 @param version  of the server, as 90704
-@param largest_session  called by the sampler's thread; nullptr: not known
 @param server  as Recorder::open()
+@param largest_session  called by the sampler's thread; nullptr: not known
 @param warn  called by the sampler's thread when the file cannot be written
 @throws std::bad_alloc */
-Started start(const std::string &path, uint32_t version,
-              Largest_session largest_session = nullptr, Warn warn = nullptr,
-              uint64_t server = 0);
+Started start(const std::string &path, uint32_t version, uint64_t server,
+              Largest_session largest_session = nullptr, Warn warn = nullptr);
 
 /** Take the last sample, which says that the run was shut down, and wait for
 the thread to end. this_run() and former_runs() are empty after that; what

@@ -13,9 +13,8 @@ namespace memdiag::history {
 using black_box::Sample;
 
 Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
-                                size_t capacity,
-                                Largest_session largest_session, Warn warn,
-                                uint64_t server) {
+                                uint64_t server, size_t capacity,
+                                Largest_session largest_session, Warn warn) {
   Opened opened{};
   black_box::Contents contents;
   opened.remark = black_box::load(path, server, &contents);

@@ -50,14 +50,14 @@ class Recorder {
 
   /** Begin a run: read what former runs left, and make the file anew.
   @param version   of the server, as 90704
-  @param capacity  samples of a run that are kept
-  @param warn      nullptr: failed writes are not reported
   @param server    a hash of its UUID, so that a copied data directory tells
                    nothing of the server that it was copied from; 0: not known
+  @param capacity  samples of a run that are kept
+  @param warn      nullptr: failed writes are not reported
   @throws std::bad_alloc */
-  Opened open(const std::string &path, uint32_t version, size_t capacity,
-              Largest_session largest_session = nullptr, Warn warn = nullptr,
-              uint64_t server = 0);
+  Opened open(const std::string &path, uint32_t version, uint64_t server,
+              size_t capacity, Largest_session largest_session = nullptr,
+              Warn warn = nullptr);
 
   /** Take a sample. With interval_ms 0 only the first of the run, without which
   the next start would take an older run for the last one.

@@ -157,7 +157,7 @@ bool parse(std::span<const std::byte> file, Contents *contents) {
   return true;
 }
 
-std::string load(const std::string &path, Contents *contents, uint64_t server) {
+std::string load(const std::string &path, uint64_t server, Contents *contents) {
   *contents = {};
   std::vector<std::byte> bytes;
   int error;

@@ -24,8 +24,7 @@ bool parse(std::span<const std::byte> file, Contents *contents);
 /** Reads a file; one that does not exist is empty.
 @param server  Run_id::server; a file of another is empty, too
 @return a remark for the error log, or "" */
-std::string load(const std::string &path, Contents *contents,
-                 uint64_t server = 0);
+std::string load(const std::string &path, uint64_t server, Contents *contents);
 
 /** @param error  out: of reading the file, 0 or an errno; EBADMSG: it is not a
               file of this build and server

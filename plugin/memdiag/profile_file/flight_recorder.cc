@@ -94,7 +94,7 @@ std::string Flight_recorder::load(const std::string &path, const Run_id &run) {
   m_path = path;
   m_run = run;
   Contents contents;
-  m_remark = profile::load(path, &contents, run.server);
+  m_remark = profile::load(path, run.server, &contents);
   m_last_run.reset();
   if (Recorded_run *const run = contents.run_to_keep(); run != nullptr)
     m_last_run = std::move(*run);

@@ -76,7 +76,7 @@ TEST(InterruptionTest, AnInterruptedSnapshotIsNotTheLast) {
 
 TEST(InterruptionTest, AHistoryAndItsTrendEnd) {
   memdiag::black_box::Box box;
-  (void)box.open("/no folder/box", 100, {});
+  (void)box.open("/no folder/box", 100, {}, 0);
   for (uint64_t i = 1; i <= 100; ++i) {
     memdiag::black_box::Sample sample{};
     sample.time_us = 1'000'000 * i;

@@ -23,7 +23,7 @@ using memdiag_test::require;
 Bytes header() {
   const memdiag_test::File_tree folder;
   Box box;
-  require(box.open(folder.at("/history.bin"), 1, {}) == 0);
+  require(box.open(folder.at("/history.bin"), 1, {}, 0) == 0);
   Bytes bytes = memdiag_test::read_file(folder.at("/history.bin"));
   bytes.resize(memdiag_test::page);
   return bytes;

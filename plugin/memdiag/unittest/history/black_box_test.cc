@@ -96,7 +96,7 @@ Bytes file_with(const std::string &path, size_t count) {
   std::vector<Sample> former;
   for (size_t i = 0; i < count; ++i) former.push_back(sample_of(100 + i));
   Box box;
-  EXPECT_EQ(0, box.open(path, count, former));
+  EXPECT_EQ(0, box.open(path, count, former, 0));
   for (size_t i = 0; i < count; ++i) box.append(sample_of(200 + i));
   return read_file(path);
 }
@@ -107,7 +107,7 @@ TEST_F(Black_box, WhatIsWrittenIsRead) {
   EXPECT_TRUE(contents.samples.empty());
   {
     Box box;
-    ASSERT_EQ(0, box.open(m_path, 20, {}));
+    ASSERT_EQ(0, box.open(m_path, 20, {}, 0));
     EXPECT_TRUE(box.this_run().empty());
     for (uint64_t i = 0; i < 5; ++i) box.append(sample_of(i));
     expect_samples(box.this_run(), 0, 5);
@@ -118,7 +118,7 @@ TEST_F(Black_box, WhatIsWrittenIsRead) {
   EXPECT_EQ(0u, contents.damaged);
 
   Box next;
-  ASSERT_EQ(0, next.open(m_path, 20, contents.samples));
+  ASSERT_EQ(0, next.open(m_path, 20, contents.samples, 0));
   EXPECT_TRUE(next.this_run().empty());
   expect_samples(next.former_runs(), 0, 5);
   next.append(sample_of(5));
@@ -130,7 +130,7 @@ TEST_F(Black_box, TheOldestGiveWay) {
   Contents contents;
   {
     Box box;
-    ASSERT_EQ(0, box.open(m_path, 10, {}));
+    ASSERT_EQ(0, box.open(m_path, 10, {}, 0));
     for (uint64_t i = 0; i < 25; ++i) box.append(sample_of(i));
     const auto run = box.this_run();
     expect_samples(run, 15, 10);
@@ -143,7 +143,7 @@ TEST_F(Black_box, TheOldestGiveWay) {
     // A short run drives out little of what the one before it left.
     EXPECT_EQ("", load(m_path, 0, &contents));
     Box box;
-    ASSERT_EQ(0, box.open(m_path, 10, contents.samples));
+    ASSERT_EQ(0, box.open(m_path, 10, contents.samples, 0));
     expect_samples(box.former_runs(), 15, 10);
     box.append(sample_of(25));
     box.append(sample_of(26));
@@ -151,16 +151,16 @@ TEST_F(Black_box, TheOldestGiveWay) {
   EXPECT_EQ("", load(m_path, 0, &contents));
   expect_samples(contents.samples, 15, 12);
   Box same;
-  ASSERT_EQ(0, same.open(m_path, 10, contents.samples));
+  ASSERT_EQ(0, same.open(m_path, 10, contents.samples, 0));
   expect_samples(same.former_runs(), 17, 10);
   Box smaller;
-  ASSERT_EQ(0, smaller.open(m_path, 4, contents.samples));
+  ASSERT_EQ(0, smaller.open(m_path, 4, contents.samples, 0));
   expect_samples(smaller.former_runs(), 23, 4);
 }
 
 TEST_F(Black_box, TheFileIsReservedAndOthersMayNotReadIt) {
   Box box;
-  ASSERT_EQ(0, box.open(m_path, 1000, {}));
+  ASSERT_EQ(0, box.open(m_path, 1000, {}, 0));
   struct stat about;
   ASSERT_EQ(0, lstat(m_path.c_str(), &about));
   EXPECT_EQ(page + 2000 * record_size, static_cast<size_t>(about.st_size));
@@ -172,7 +172,7 @@ TEST_F(Black_box, TheFileIsReservedAndOthersMayNotReadIt) {
 TEST_F(Black_box, WhatASampleTakes) {
   const auto size = [this](size_t capacity) {
     Box box;
-    EXPECT_EQ(0, box.open(m_path, capacity, {}));
+    EXPECT_EQ(0, box.open(m_path, capacity, {}, 0));
     return std::filesystem::file_size(m_path);
   };
   EXPECT_EQ(size(10) + 90 * file_bytes_per_sample, size(100));
@@ -180,7 +180,7 @@ TEST_F(Black_box, WhatASampleTakes) {
 
 TEST_F(Black_box, ItMayBeRemoved) {
   Box box;
-  ASSERT_EQ(0, box.open(m_path, 10, {}));
+  ASSERT_EQ(0, box.open(m_path, 10, {}, 0));
   box.append(sample_of(1));
   std::filesystem::remove(m_path);
   box.append(sample_of(2));
@@ -196,7 +196,7 @@ std::vector<Sample> loaded(const std::string &path) {
 
 TEST_F(Black_box, ASampleIsOneWrite) {
   Box box;
-  ASSERT_EQ(0, box.open(m_path, 10, {}));
+  ASSERT_EQ(0, box.open(m_path, 10, {}, 0));
   writes = 0;
   for (uint64_t i = 0; i < 25; ++i) EXPECT_EQ(0, box.append(sample_of(i)));
   EXPECT_EQ(25u, writes);
@@ -205,7 +205,7 @@ TEST_F(Black_box, ASampleIsOneWrite) {
 TEST_F(Black_box, AFileThatIsCutShortIsWrittenAnew) {
   const std::vector<Sample> former{sample_of(1), sample_of(2)};
   Box box;
-  ASSERT_EQ(0, box.open(m_path, 10, former));
+  ASSERT_EQ(0, box.open(m_path, 10, former, 0));
   for (uint64_t i = 3; i < 16; ++i) EXPECT_EQ(0, box.append(sample_of(i)));
   for (const size_t size :
        {size_t{0}, size_t{1}, page, size_t{5000}, page + 19 * record_size}) {
@@ -223,7 +223,7 @@ TEST_F(Black_box, AFileThatIsCopiedOverThisOneLeavesNothing) {
   // As `: >` and rsync --inplace of another server's file do it.
   const Bytes other = file_with(m_path, 10);
   Box box;
-  ASSERT_EQ(0, box.open(m_path, 10, {}));
+  ASSERT_EQ(0, box.open(m_path, 10, {}, 0));
   for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(0, box.append(sample_of(i)));
   const auto copy = [this](const Bytes &bytes) {
     std::fstream file(m_path, std::ios::in | std::ios::out | std::ios::binary);
@@ -243,7 +243,7 @@ TEST_F(Black_box, AFileThatIsCopiedOverThisOneLeavesNothing) {
 TEST_F(Black_box, AFailedWriteIsToldAndMadeUpFor) {
   for (const int error : {EIO, ENOSPC, EDQUOT}) {
     Box box;
-    ASSERT_EQ(0, box.open(m_path, 200, {}));
+    ASSERT_EQ(0, box.open(m_path, 200, {}, 0));
     EXPECT_EQ(0, box.append(sample_of(0)));
     failing_writes = {error, 1};
     EXPECT_EQ(error, box.append(sample_of(1)));
@@ -264,7 +264,7 @@ TEST_F(Black_box, AFailedWriteIsToldAndMadeUpFor) {
 
 TEST_F(Black_box, TheLastSampleDoesNotWaitForTheNextAttempt) {
   Box box;
-  ASSERT_EQ(0, box.open(m_path, 10, {}));
+  ASSERT_EQ(0, box.open(m_path, 10, {}, 0));
   failing_writes = {ENOSPC, 1};
   EXPECT_EQ(ENOSPC, box.append(sample_of(0)));
   Sample last = sample_of(1);
@@ -278,7 +278,7 @@ TEST_F(Black_box, TheLastSampleDoesNotWaitForTheNextAttempt) {
 TEST_F(Black_box, AFailedWriteAtTheStartLeavesNoFile) {
   failing_writes = {EIO, 1};
   Box box;
-  EXPECT_EQ(EIO, box.open(m_path, 10, {}));
+  EXPECT_EQ(EIO, box.open(m_path, 10, {}, 0));
   EXPECT_FALSE(std::filesystem::exists(m_path));
   EXPECT_FALSE(std::filesystem::exists(m_path + ".new"));
   writes = 0;
@@ -292,7 +292,7 @@ TEST_F(Black_box, AFileThatCouldNotBeMadeIsTriedAgain) {
   // A folder stands for a full disk.
   std::filesystem::create_directory(m_path + ".new");
   Box box;
-  EXPECT_EQ(EISDIR, box.open(m_path, 200, former));
+  EXPECT_EQ(EISDIR, box.open(m_path, 200, former, 0));
   uint64_t n = 10;
   for (unsigned i = 1; i < Box::retry_after_samples; ++i)
     EXPECT_EQ(0, box.append(sample_of(n++)));
@@ -313,7 +313,7 @@ TEST_F(Black_box, AFileThatCouldNotBeMadeIsTriedAgain) {
 
 TEST_F(Black_box, AReaderOfTheRunHoldsNobodyInMalloc) {
   Box box;
-  ASSERT_EQ(0, box.open(m_path, 100, {}));
+  ASSERT_EQ(0, box.open(m_path, 100, {}, 0));
   for (uint64_t n = 1; n <= 100; ++n) box.append(sample_of(n));
   uint64_t next = 101;
   EXPECT_TRUE(memdiag_test::others_go_on(
@@ -324,13 +324,13 @@ TEST_F(Black_box, AReaderOfTheRunHoldsNobodyInMalloc) {
 TEST_F(Black_box, AFormerFileThatCannotBeReadToItsEndStaysAsItIs) {
   {
     Box box;
-    ASSERT_EQ(0, box.open(m_path, 10, {}));
+    ASSERT_EQ(0, box.open(m_path, 10, {}, 0));
     for (uint64_t n = 1; n <= 10; ++n) box.append(sample_of(n));
   }
   const Bytes former = read_file(m_path);
   std::filesystem::create_directory(m_path + ".new");
   Box box;
-  EXPECT_EQ(EISDIR, box.open(m_path, 10, {}));
+  EXPECT_EQ(EISDIR, box.open(m_path, 10, {}, 0));
   // The header, and half of the samples, which the file has behind ten places.
   reads_left = 1 + 10 + 5;
   EXPECT_EQ(0, box.append(sample_of(200)));
@@ -343,7 +343,7 @@ TEST_F(Black_box, WithoutAFileOfItsOwnARunLeavesOneSampleInTheFormer) {
   for (const size_t samples : {3, 10}) {
     {
       Box box;
-      ASSERT_EQ(0, box.open(m_path, 10, {}));
+      ASSERT_EQ(0, box.open(m_path, 10, {}, 0));
       for (uint64_t i = 0; i < samples; ++i) {
         Sample sample = sample_of(100 + i);
         sample.run_us = 100;
@@ -360,7 +360,7 @@ TEST_F(Black_box, WithoutAFileOfItsOwnARunLeavesOneSampleInTheFormer) {
     };
     {
       Box box;
-      EXPECT_EQ(EISDIR, box.open(m_path, 10, former));
+      EXPECT_EQ(EISDIR, box.open(m_path, 10, former, 0));
       EXPECT_EQ(0, box.append(of_second_run(200)));
       EXPECT_EQ(200u, loaded(m_path).back().process) << "if it is killed now";
       for (uint64_t n = 201; n < 400; ++n) box.append(of_second_run(n));
@@ -383,7 +383,7 @@ TEST_F(Black_box, WithoutAFileSamplesAreInMemory) {
   const std::vector<Sample> former{sample_of(1), sample_of(2)};
   const auto expect_memory = [&former](int error, const std::string &path) {
     Box box;
-    EXPECT_EQ(error, box.open(path, 10, former)) << path;
+    EXPECT_EQ(error, box.open(path, 10, former, 0)) << path;
     for (uint64_t i = 0; i < 12; ++i) box.append(sample_of(10 + i));
     expect_samples(box.former_runs(), 1, 2);
     expect_samples(box.this_run(), 12, 10);
@@ -404,7 +404,7 @@ TEST_F(Black_box, NoRoomForTheFile) {
               const rlimit limit{100000, 100000};
               if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
               Box box;
-              if (box.open(m_path, 1000, {}) != EFBIG) return 2;
+              if (box.open(m_path, 1000, {}, 0) != EFBIG) return 2;
               if (access(m_path.c_str(), F_OK) == 0 ||
                   access((m_path + ".new").c_str(), F_OK) == 0)
                 return 3;
@@ -423,7 +423,7 @@ TEST_F(Black_box, NoLinkIsFollowed) {
   EXPECT_NE(std::string::npos,
             load(m_path, 0, &contents).find("cannot be read"));
   Box box;
-  EXPECT_EQ(0, box.open(m_path, 10, {}));
+  EXPECT_EQ(0, box.open(m_path, 10, {}, 0));
   EXPECT_TRUE(std::filesystem::is_regular_file(
       std::filesystem::symlink_status(m_path)));
   EXPECT_EQ(text.size(), std::filesystem::file_size(other));
@@ -500,7 +500,7 @@ TEST_F(Black_box, MomentsThatCannotBeShownAreDamage) {
   for (uint64_t Sample::*const moment :
        {&Sample::time_us, &Sample::run_us, &Sample::rss_peak_us}) {
     Box box;
-    ASSERT_EQ(0, box.open(m_path, 10, {}));
+    ASSERT_EQ(0, box.open(m_path, 10, {}, 0));
     Sample sample = sample_of(7);
     sample.*moment = uint64_t{1} << 31 << 20;
     box.append(sample);
@@ -586,7 +586,7 @@ TEST_F(Black_box, AnyWholeRecordIsHarmless) {
     show(contents);
     if (i % 100 != 0) continue;
     Box box;
-    ASSERT_EQ(0, box.open(m_path, 10, contents.samples));
+    ASSERT_EQ(0, box.open(m_path, 10, contents.samples, 0));
     box.append(sample_of(1));
     show({box.former_runs(), 0});
   }
@@ -597,7 +597,7 @@ TEST_F(Black_box, AWriterThatIsKilledLeavesAReadableFile) {
   std::mt19937 random(20261122);
   for (int i = 0; i < 30; ++i) {
     Box box;
-    ASSERT_EQ(0, box.open(m_path, 50, {}));
+    ASSERT_EQ(0, box.open(m_path, 50, {}, 0));
     // The ring has been round.
     ASSERT_NO_FATAL_FAILURE(memdiag_test::kill_writer_after(
         50 + random() % 1000,

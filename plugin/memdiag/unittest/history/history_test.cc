@@ -88,7 +88,7 @@ class History : public testing::Test {
 
   Recorder::Opened open(size_t capacity = 100,
                         history::Largest_session largest_session = nullptr) {
-    return m_recorder.open(m_path, version, capacity, largest_session, warn);
+    return m_recorder.open(m_path, version, 0, capacity, largest_session, warn);
   }
   /** One second later. */
   Sample next() {
@@ -103,7 +103,7 @@ class History : public testing::Test {
 
   history::Started start(unsigned interval_ms) {
     history::interval_ms = interval_ms;
-    return history::start(m_path, version);
+    return history::start(m_path, version, 0);
   }
   /** Waits for the thread, whose next sample is due now. A sample that is
   written can be read. */
@@ -420,7 +420,7 @@ TEST_F(History, OnlyTheLastAreKept) {
 
 TEST_F(History, WithoutAFile) {
   const Recorder::Opened opened =
-      m_recorder.open(m_tree.at("/none/file"), version, 100);
+      m_recorder.open(m_tree.at("/none/file"), version, 0, 100);
   EXPECT_EQ(ENOENT, opened.file_error);
   const Sample sample = next();
   EXPECT_LT(1u << 20, sample.rss_bytes);
@@ -490,7 +490,7 @@ TEST_F(History, AForeignFileIsReplaced) {
 
 TEST_F(History, TheFileOfAnotherServerIsKeptAndNotRead) {
   const auto open_as = [this](uint64_t server) {
-    return m_recorder.open(m_path, version, 100, nullptr, warn, server);
+    return m_recorder.open(m_path, version, server, 100, nullptr, warn);
   };
   // A file of a build that did not know its server is anyone's.
   EXPECT_EQ("", open_as(0).remark);
@@ -550,7 +550,7 @@ TEST_F(History, AProcessThatIsKilled) {
   if (const char *const path = getenv(file_variable); path != nullptr) {
     std::filesystem::remove_all(m_tree.at(""));
     history::interval_ms = 1;
-    ASSERT_EQ(0, history::start(path, version).file_error);
+    ASSERT_EQ(0, history::start(path, version, 0).file_error);
     wait_for_samples(21);  // 20 are written, the last may not be
     (void)raise(SIGSTOP);
     _exit(127);

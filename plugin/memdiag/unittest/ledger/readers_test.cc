@@ -136,7 +136,7 @@ TEST(Readers, OfEverythingWhileAllOfItChanges) {
     for (int i = 0; i < 10; ++i) {
       ASSERT_EQ(0, purger::start());
       const auto started =
-          history::start(folder + "/" + history::file_name, 90704);
+          history::start(folder + "/" + history::file_name, 90704, 0);
       EXPECT_EQ(0, started.thread_error);
       EXPECT_EQ(0, started.file_error);
       reads_figures.wait_for_rounds(1);

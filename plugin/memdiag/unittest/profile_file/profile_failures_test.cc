@@ -249,7 +249,7 @@ TEST_F(Profile_failures, AForkWhileItRecordsHarmsNeitherSide) {
   writer.join();
   EXPECT_EQ(0, failed);
   Contents contents;
-  EXPECT_EQ("", load(m_path, &contents));
+  EXPECT_EQ("", load(m_path, 0, &contents));
   EXPECT_EQ(0u, contents.damaged);
   ASSERT_TRUE(contents.latest);
   EXPECT_FALSE(contents.latest->history.empty());

@@ -120,7 +120,7 @@ class Profile_file_test : public testing::Test {
 /** The content of a file, which is read without a remark. */
 Contents loaded(const std::string &path) {
   Contents contents;
-  EXPECT_EQ("", load(path, &contents));
+  EXPECT_EQ("", load(path, 0, &contents));
   return contents;
 }
 
@@ -141,7 +141,7 @@ using Times = std::vector<uint64_t>;
 
 TEST_F(Profile_file_test, WhatIsWrittenIsRead) {
   Contents contents;
-  EXPECT_EQ("", load(m_path, &contents));
+  EXPECT_EQ("", load(m_path, 0, &contents));
   EXPECT_FALSE(contents.latest);
   Profile_file file;
   EXPECT_FALSE(file.has_name(m_path));
@@ -581,7 +581,7 @@ TEST_F(Profile_file_test, RecordingAllocatesNothing) {
   is_well &= file.end(start_us) == 0;
   EXPECT_EQ(before, allocations);
   EXPECT_TRUE(is_well);
-  EXPECT_EQ("", load(m_path, std::make_unique<Contents>().get()));
+  EXPECT_EQ("", load(m_path, 0, std::make_unique<Contents>().get()));
   EXPECT_LT(before, allocations) << "the counter works";
 }
 
@@ -686,7 +686,7 @@ TEST_F(Profile_file_test, AFailedWriteIsToldAndTheNextOneWorks) {
     fail();
     EXPECT_EQ(error, file.end(1));
     Contents contents;
-    (void)load(m_path, &contents);
+    (void)load(m_path, 0, &contents);
     ASSERT_TRUE(contents.latest);
     EXPECT_EQ(Times{2}, times(contents.latest->history));
     // The last bytes of a record are zeros, as they were in the file: one whose
@@ -697,7 +697,7 @@ TEST_F(Profile_file_test, AFailedWriteIsToldAndTheNextOneWorks) {
     ASSERT_EQ(0, truncate(m_path.c_str(), 0));
     fail();
     EXPECT_EQ(error, file.append(moment_of(6), a_period, amounts));
-    EXPECT_NE("", load(m_path, &contents));
+    EXPECT_NE("", load(m_path, 0, &contents));
     EXPECT_EQ(0, file.append(moment_of(7), a_period, amounts));
     EXPECT_EQ(Times{7}, times(loaded(m_path).latest->history));
   }
@@ -756,7 +756,8 @@ TEST_F(Profile_file_test, NoLinkIsFollowed) {
   std::filesystem::create_symlink(other, m_path);
   std::filesystem::create_symlink(other, m_path + ".new");
   Contents contents;
-  EXPECT_NE(std::string::npos, load(m_path, &contents).find("cannot be read"));
+  EXPECT_NE(std::string::npos,
+            load(m_path, 0, &contents).find("cannot be read"));
   Profile_file file;
   const Profile_file::Opened opened = file.open(m_path, {});
   EXPECT_EQ(0, opened.error);
@@ -790,7 +791,7 @@ TEST_F(Profile_file_test, OtherFilesAreNotOurs) {
   const auto expect_foreign = [this,
                                &contents](std::span<const std::byte> file) {
     write_file(m_path, file);
-    EXPECT_NE("", load(m_path, &contents));
+    EXPECT_NE("", load(m_path, 0, &contents));
     EXPECT_FALSE(contents.latest || contents.former);
   };
   Bytes ours = file_with(m_path, 3);
@@ -805,14 +806,14 @@ TEST_F(Profile_file_test, OtherFilesAreNotOurs) {
     expect_foreign(other);
   }
   ASSERT_EQ(0, truncate(m_path.c_str(), off_t{1} << 32));
-  EXPECT_NE(std::string::npos, load(m_path, &contents).find("not a file"));
+  EXPECT_NE(std::string::npos, load(m_path, 0, &contents).find("not a file"));
   Profile_file file;
   const Profile_file::Opened opened = file.open(m_path, {});
   EXPECT_EQ(0, opened.error);
   EXPECT_NE(std::string::npos, opened.remark.find("not a file"));
   std::filesystem::remove(m_path);
   ASSERT_EQ(0, mkfifo(m_path.c_str(), 0600));
-  EXPECT_NE(std::string::npos, load(m_path, &contents).find("not a file"));
+  EXPECT_NE(std::string::npos, load(m_path, 0, &contents).find("not a file"));
 }
 
 bool is_written(const Bytes &file, const Layout::Record &record) {
@@ -990,7 +991,7 @@ TEST_F(Profile_file_test, MomentsThatCannotBeShownAreDamage) {
   EXPECT_EQ(0, file.append(moment, a_period, {}));
   EXPECT_EQ(0, file.append(moment_of(2), a_period, {}));
   Contents contents;
-  EXPECT_NE("", load(m_path, &contents));
+  EXPECT_NE("", load(m_path, 0, &contents));
   EXPECT_EQ(1u, contents.damaged);
   EXPECT_EQ(Times{2}, times(contents.latest->history));
 }
@@ -1011,7 +1012,7 @@ TEST_F(Profile_file_test, AWriterThatIsKilledLeavesAReadableFile) {
           (void)file.append(moment_of(n % 1000), high_of(n / 8 + 1), amounts);
         }));
     Contents contents;
-    (void)load(m_path, &contents);
+    (void)load(m_path, 0, &contents);
     EXPECT_LE(contents.damaged, 1u);
     ASSERT_TRUE(contents.latest);
     EXPECT_FALSE(contents.latest->ramps.empty());
