@@ -212,6 +212,10 @@ function(memdiag_lead_server_calls)
     DEFINED storage/innobase/handler/ha_innodb.cc innobase)
   memdiag_lead_calls(mysqld storage/innobase/row/row0sel.cc "innobase_index_cond[(]"
     _Z19innobase_index_condP11ha_innobase DEFINED storage/innobase/handler/ha_innodb.cc innobase)
+  memdiag_lead_calls(mysqld storage/innobase/handler/i_s.cc "schema_table_store_record2[(]thd, table, false[)]"
+    _Z26schema_table_store_record2P3THDP5TABLEb DEFINED sql/sql_show.cc sql_main)
+  memdiag_lead_calls(mysqld storage/innobase/handler/i_s.cc "OK[(]schema_table_store_record[(]thd, table[)][)]"
+    _Z25schema_table_store_recordP3THDP5TABLE DEFINED sql/sql_show.cc sql_main)
   if(MEMDIAG_DIETS)
     # storage/innobase/memdiag/documents.cc
     memdiag_lead_calls(mysqld sql/sql_update.cc "table->mark_columns_needed_for_update[(]"

@@ -126,7 +126,8 @@ struct Owner {
   transaction is rolled back, as a whole or in part: both give memory back, and
   a commit holds LOCK_log or the like, for which each other one waits. Or it
   runs SQL within InnoDB, which may hold the latch of a page, and would go on
-  with a wrong value of a virtual column.
+  with a wrong value of a virtual column. Or InnoDB writes a row of
+  INFORMATION_SCHEMA below a latch.
   Or it reads the dictionary, whose objects are kept. Called from malloc(). */
   bool (*must_succeed)(){nullptr};
   /** The calling thread holds a lock of the server's that others need at any

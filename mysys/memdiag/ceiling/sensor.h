@@ -21,7 +21,8 @@
   that connects (wait_to_connect()). Threads wait at two places:
   - in pools::allocate(), before it takes a shard or an arena's flag, for pools
     of statements and sessions, and for triggers and routines that are parsed.
-    Pools of InnoDB never wait: their callers hold latches.
+    Pools of InnoDB never wait: their callers hold latches. Where InnoDB calls
+    the SQL layer below one, Owner::must_succeed says so.
   - in jemalloc's callback, after malloc() has the block and before it returns.
     There the thread may be within pools::allocate(), and hold a shard or, where
     malloc() serves InnoDB's heaps, a latch. It then only charges, and the next

@@ -102,7 +102,7 @@ by the session's own thread. Allocates nothing. @param thd  a THD */
 bool rolls_back(const void *thd);
 
 /** The calling thread computes a virtual column or a pushed condition within
-InnoDB. */
+InnoDB, or writes a row of INFORMATION_SCHEMA below a latch of InnoDB's. */
 bool runs_sql();
 
 /** InnoDB keeps the pages that recovery read from the doublewrite files, 16 KB
