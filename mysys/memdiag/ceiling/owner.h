@@ -97,7 +97,9 @@ struct Owner {
   bool (*leaves_lock)(){nullptr};
   void (*takes_lock)(){nullptr};
   /** KILL, a time limit or the ceiling ends the calling thread's statement. The
-  thread then waits as one that was told to end. Called from malloc(). */
+  thread then waits as one that was told to end. Asked before each sleep of a
+  wait as well: what the giver must know of the thread is of that moment. Called
+  from malloc(). */
   bool (*is_killed)(){nullptr};
   /** The calling thread adds to a value that its session keeps, and does little
   else: to a variable (SET), or to a parameter of a later statement

@@ -102,12 +102,14 @@ void wait_for_round(uint64_t seen_rounds, int64_t bytes) {
   read_if_due();
 }
 
-/** The giver sees it. */
+/** The giver sees it, and what the owner finds out here: whether the statement
+may end now. */
 void waits(Thread *self, int64_t for_bytes, bool in_malloc) {
+  (void)ask_owner(&Owner::is_killed, false);
   Taker &taker = self->taker;
   account.ask(for_bytes - taker.asks_bytes.exchange(for_bytes));
   taker.waits_in_malloc.store(in_malloc, std::memory_order_relaxed);
-  taker.waits.store(true, std::memory_order_relaxed);
+  taker.waits.store(true, std::memory_order_release);
 }
 
 void waits_no_more(Thread *self) {

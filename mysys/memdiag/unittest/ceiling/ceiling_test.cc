@@ -1763,6 +1763,32 @@ TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
   let_threads_wait(false);
 }
 
+/** The giver must not end a statement by what it was at an earlier wait. */
+TEST_F(Ceiling, one_that_waits_for_the_lane_says_first_what_it_is) {
+  static constinit std::atomic<int> asked{0};
+  static constexpr Owner owner{.is_killed = [] {
+    ++asked;
+    return false;
+  }};
+  begin_statement(&owner);
+  take_lane();
+  asked = 0;
+  std::atomic<bool> passed{false};
+  std::atomic<const Taker *> of_other{nullptr};
+  std::thread other([&passed, &of_other] {
+    of_other = begin(0);
+    begin_with_large_block(&passed);
+    (void)end();
+  });
+  while (of_other == nullptr || !of_other.load()->waits)
+    std::this_thread::yield();
+  EXPECT_GT(asked, 0);
+  end();
+  rounds.end_one();
+  other.join();
+  let_threads_wait(false);
+}
+
 TEST_F(Ceiling, a_rollback_does_not_wait_for_the_lane) {
   static constinit thread_local bool rolls_back = false;
   static constexpr Owner owner{.must_succeed = [] { return rolls_back; }};

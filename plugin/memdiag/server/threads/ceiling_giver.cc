@@ -232,7 +232,7 @@ bool is_killed(const Running &statement) {
 bool may_end(const Running &statement) {
   return statement.may_end &&
          (!statement.logged_as_text || (statement.taker->waits.load() &&
-                                        !statement.changed_for_good.load()));
+                                        !statement.changes_for_good.load()));
 }
 
 /** To tell it to end would have no effect. The caller is as above. The answer

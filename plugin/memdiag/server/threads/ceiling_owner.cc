@@ -48,13 +48,18 @@ bool is_at_packet(THD *thd) {
           thd->get_protocol_classic()->get_net()->reading_or_writing != 0);
 }
 
+/** The statement has changed a table without transactions, or may do so before
+it looks for KILL: a row that is being computed is written all the same. */
+bool changes_for_good(const THD *thd) {
+  return exempt::has_changed_for_good(thd) || writes_for_good();
+}
+
 /** Ends the event, if KILL may end the statement that it runs now. The giver
 does not: see Running::thd. */
 bool kill_event(const THD *thd, Running *running) {
   return thd->killed == THD::NOT_KILLED &&
          exempt::may_end(thd->lex->sql_command) &&
-         !(exempt::may_be_logged_as_text(thd) &&
-           exempt::has_changed_for_good(thd)) &&
+         !(exempt::may_be_logged_as_text(thd) && changes_for_good(thd)) &&
          kill(running);
 }
 
@@ -194,7 +199,7 @@ bool is_killed() {
   const THD *const thd = current_thd;
   if (thd == nullptr) return false;
   if (Running &running = own().running; running.logged_as_text)
-    running.changed_for_good.store(exempt::has_changed_for_good(thd));
+    running.changes_for_good.store(changes_for_good(thd));
   // STOP REPLICA does not kill the thread that reads the relay log.
   return thd->killed != THD::NOT_KILLED ||
          (thd->system_thread == SYSTEM_THREAD_SLAVE_SQL &&

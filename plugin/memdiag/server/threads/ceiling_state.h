@@ -58,9 +58,10 @@ struct Running {
   /** See exempt::takes_little(). */
   bool takes_little{false};
   /** See exempt::may_be_logged_as_text(). Such a statement ends only while it
-  waits: then the next figure is of this moment. */
+  waits: then the thread has just said whether it changes a table without
+  transactions, or is about to. */
   bool logged_as_text{false};
-  std::atomic<bool> changed_for_good{false};
+  std::atomic<bool> changes_for_good{false};
   /** It began as a small one, and nothing is known of its digest. */
   bool guessed{false};
   /** Of those in the list; see Candidate. */
