@@ -235,11 +235,17 @@ bool is_executing() {
 bool writes_for_good() {
   const THD *const thd = current_thd;
   if (thd == nullptr) return false;
+  const auto is_written = [](const TABLE &table) {
+    return table.reginfo.lock_type >= TL_WRITE_ALLOW_WRITE &&
+           !table.file->has_transactions();
+  };
   for (const TABLE *table = thd->open_tables; table != nullptr;
        table = table->next)
-    if (table->reginfo.lock_type >= TL_WRITE_ALLOW_WRITE &&
-        !table->file->has_transactions())
-      return true;
+    if (is_written(*table)) return true;
+  // These stay open between statements, and are locked for writing.
+  for (const TABLE *table = thd->temporary_tables; table != nullptr;
+       table = table->next)
+    if (table->query_id == thd->query_id && is_written(*table)) return true;
   return false;
 }
 
