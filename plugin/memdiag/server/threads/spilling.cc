@@ -41,9 +41,23 @@ bool has_what_spills(const THD *thd) {
   }
 }
 
-template <typename T>
-T lowered(T bytes, T least, bool on_disk) {
-  return on_disk ? std::min(bytes, least) : bytes;
+/** Upstream lets a hash join below a LIMIT write nothing to disk, so that its
+first rows come soon. It reads its other input again each time that the buffer
+is full: a small one would take it thousands of times. */
+bool has_limit(const THD *thd) {
+  if (thd->variables.select_limit != HA_POS_ERROR) return true;
+  for (const Query_block *block = thd->lex->all_query_blocks_list;
+       block != nullptr; block = block->next_select_in_list())
+    if (block->has_limit()) return true;
+  return false;
+}
+
+/** A LIMIT of a view is not seen: it is parsed later. So a session that asks
+for much keeps an eighth. */
+unsigned long join_bytes(const THD *thd, unsigned long own) {
+  return on_disk().joins && !has_limit(thd)
+             ? std::min(own, std::max(least_join_bytes, own / 8))
+             : own;
 }
 
 /** A stored function may have set it meanwhile. */
@@ -59,24 +73,22 @@ bool Spilling::begin(THD *thd) {
   System_variables *const of_session = &thd->variables;
   m_join_bytes = of_session->join_buff_size;
   m_table_bytes = of_session->tmp_table_size;
-  of_session->join_buff_size =
-      lowered(m_join_bytes, least_join_bytes, on_disk().joins);
-  of_session->tmp_table_size =
-      lowered(m_table_bytes, least_table_bytes, on_disk().tables);
-  m_spills = of_session->join_buff_size != m_join_bytes ||
-             of_session->tmp_table_size != m_table_bytes;
+  m_lowered_join_bytes = join_bytes(thd, m_join_bytes);
+  m_lowered_table_bytes = on_disk().tables
+                              ? std::min(m_table_bytes, least_table_bytes)
+                              : m_table_bytes;
+  of_session->join_buff_size = m_lowered_join_bytes;
+  of_session->tmp_table_size = m_lowered_table_bytes;
+  m_spills = m_lowered_join_bytes != m_join_bytes ||
+             m_lowered_table_bytes != m_table_bytes;
   return m_spills;
 }
 
 void Spilling::end(THD *thd) {
   if (!m_spills) return;
   m_spills = false;
-  restore(&thd->variables.join_buff_size,
-          lowered(m_join_bytes, least_join_bytes, on_disk().joins),
-          m_join_bytes);
-  restore(&thd->variables.tmp_table_size,
-          lowered(m_table_bytes, least_table_bytes, on_disk().tables),
-          m_table_bytes);
+  restore(&thd->variables.join_buff_size, m_lowered_join_bytes, m_join_bytes);
+  restore(&thd->variables.tmp_table_size, m_lowered_table_bytes, m_table_bytes);
 }
 
 }  // namespace memdiag::ceiling

@@ -30,6 +30,8 @@ class Spilling {
   /** The session's own. */
   unsigned long m_join_bytes{0};
   unsigned long long m_table_bytes{0};
+  unsigned long m_lowered_join_bytes{0};
+  unsigned long long m_lowered_table_bytes{0};
 };
 
 }  // namespace memdiag::ceiling
