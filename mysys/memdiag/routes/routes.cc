@@ -23,7 +23,10 @@ namespace memdiag {
 namespace {
 
 /** See pools::may_be_refused. Callers that do not look, or lose what they had,
-have a hook (patches/hooks/0058) or come by sql/memdiag/refused_blocks.cc. */
+have a hook (patches/hooks/0058) or come by sql/memdiag/refused_blocks.cc. One
+does not look and loses the value: a column of geometry takes the address 0
+(Field_geom::store_internal()). Its callers look for the error before they use
+the row. */
 constexpr std::string_view whose_users_look[] = {
     "memory/sql/Filesort_buffer::sort_keys", "memory/sql/NET::buff",
     "memory/sql/READ_INFO", "memory/sql/String::value",
