@@ -155,11 +155,9 @@ bool would_keep_too_much(const State &self, const Running &running) {
 one does not begin although nothing runs, and keeps no other from beginning.
 Caller holds the mutex, and the statement is in the list. */
 bool is_in_turn(const State &self, const Running *mine) {
-  const Running *each = self.waiting.first;
-  if (!room_is_used_up(self)) return each == mine;
-  if (mine->may_keep) return false;
-  while (each->may_keep) each = each->next;
-  return each == mine;
+  const List &waiting = self.waiting;
+  return mine ==
+         (room_is_used_up(self) ? waiting.first_of_others : waiting.first);
 }
 
 /** max_execution_time of a SELECT. 0: none. */

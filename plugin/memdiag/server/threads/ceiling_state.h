@@ -86,14 +86,23 @@ struct List {
     (last != nullptr ? last->next : first) = each;
     last = each;
     ++count;
+    if (first_of_others == nullptr && !each->may_keep) first_of_others = each;
   }
   void remove(Running *each) {
+    if (each == first_of_others) {
+      Running *other = each->next;
+      while (other != nullptr && other->may_keep) other = other->next;
+      first_of_others = other;
+    }
     (each->next != nullptr ? each->next->previous : last) = each->previous;
     (each->previous != nullptr ? each->previous->next : first) = each->next;
     each->next = each->previous = nullptr;
     --count;
   }
   Running *first{nullptr};
+  /** The first one that keeps nothing, as of its append(). Each that waits asks
+  for it fifty times a second, and a thousand others may be before it. */
+  Running *first_of_others{nullptr};
   Running *last{nullptr};
   size_t count{0};
 };
