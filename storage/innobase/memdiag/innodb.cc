@@ -21,6 +21,7 @@
 #include "log0log.h"
 #include "log0recv.h"
 #include "mem0mem.h"
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "read0read.h"
@@ -29,6 +30,7 @@
 #include "srv0srv.h"
 #include "srv0start.h"
 #include "srv0tmp.h"
+#include "storage/innobase/memdiag/asked_caches.h"
 #include "trx0purge.h"
 #include "trx0rseg.h"
 #include "trx0sys.h"
@@ -494,13 +496,14 @@ std::optional<uint64_t> write_full_text_caches(uint64_t worth_bytes) {
   if (!is_up() || srv_shutdown_state.load() != SRV_SHUTDOWN_NONE ||
       has_too_many_tables())
     return std::nullopt;
-  uint64_t bytes = 0;
+  static Asked_caches caches;
+  caches.begin(clock_us(CLOCK_MONOTONIC));
   const bool asked = for_each_full_text_cache([&](dict_table_t *table) {
-    if (table->fts->cache->total_size < worth_bytes) return;
-    bytes += table->fts->cache->total_size;
-    fts_optimize_request_sync_table(table);
+    const uint64_t bytes = table->fts->cache->total_size;
+    if (bytes >= worth_bytes && caches.see(table->id, bytes))
+      fts_optimize_request_sync_table(table);
   });
-  return asked ? std::optional{bytes} : std::nullopt;
+  return asked ? std::optional{caches.end()} : std::nullopt;
 }
 
 std::vector<Component> components() {

@@ -83,10 +83,13 @@ is up; nullptr before. */
 const char *temporary_tablespaces_folder();
 
 /** Ask InnoDB's full-text thread to write large caches, as it does when one is
-full. The thread writes them later.
+full. The thread writes them later. One that was asked for, and is as large as
+then, is not asked for again. One caller at a time.
 @param worth_bytes  write the caches of tables that hold at least this much
-@return the bytes in these caches; empty if nothing was asked, because InnoDB is
-not up, has too many tables to look at, or its dictionary is busy */
+@return the bytes that have left such caches since the call before; empty if
+nothing was asked, because InnoDB is not up, has too many tables to look at, or
+its dictionary is busy
+@throws std::bad_alloc */
 std::optional<uint64_t> write_full_text_caches(uint64_t worth_bytes);
 
 /** innodb_buffer_pool_size is a multiple of it. Empty while InnoDB is not up,
