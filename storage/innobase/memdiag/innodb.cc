@@ -31,6 +31,7 @@
 #include "srv0start.h"
 #include "srv0tmp.h"
 #include "storage/innobase/memdiag/asked_caches.h"
+#include "storage/innobase/memdiag/balloon.h"
 #include "trx0purge.h"
 #include "trx0rseg.h"
 #include "trx0sys.h"
@@ -94,9 +95,15 @@ void read_free_pages(const Buffer_pool &pool, Component *component) {
   component->items = pool.free_pages;
 }
 
+void read_parked_pages(const Buffer_pool &pool, Component *component) {
+  component->bytes = balloon::parked_bytes();
+  component->items = *component->bytes / pool.page_size;
+}
+
 void read_misc_pages(const Buffer_pool &pool, Component *component) {
   // Compressed pages without a frame are in the list of data pages too.
-  const uint64_t other = pool.data_pages + pool.free_pages;
+  const uint64_t other = pool.data_pages + pool.free_pages +
+                         balloon::parked_bytes() / pool.page_size;
   if (other > pool.total_pages) return;
   component->items = pool.total_pages - other;
   component->bytes = *component->items * pool.page_size;
@@ -315,6 +322,13 @@ constexpr Declared declared[] = {
      .note = "Pages that hold nothing. Those that never did take no physical "
              "memory.",
      .read = read_free_pages},
+    {.name = "buffer_pool_parked",
+     .item = "pages",
+     .region = buffer_pool_region,
+     .note =
+         "Pages that the ceiling has given back to the kernel. They take no "
+         "physical memory. InnoDB counts them as occupied.",
+     .read = read_parked_pages},
     {.name = "buffer_pool_misc",
      .item = "pages",
      .region = buffer_pool_region,
