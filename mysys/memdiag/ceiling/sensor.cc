@@ -218,7 +218,8 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   promise(self, grown);
   look();
   const bool of_malloc = grown >= static_cast<int64_t>(pools::watched_size) &&
-                         self->coming_bytes == 0 && !missed;
+                         self->coming_bytes == 0 && !missed &&
+                         !pools::in_malloc_of_pool;
   const bool may = may_wait_in_event(self, of_malloc, in_pool);
   // The thread is in no pool: a pool asks before it allocates so much.
   if (may_wait.load(std::memory_order_relaxed)) {

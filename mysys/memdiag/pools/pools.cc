@@ -284,7 +284,8 @@ template <int sign>
 /** If the attention is set meanwhile, the thread does not wait yet: that is the
 first event behind it (sensor.h). */
 void *allocate_of_malloc(size_t size, bool zero) {
-  if (!is_set(attention(), Attention::ceiling)) [[likely]]
+  if (size < watched_size && !is_set(attention(), Attention::ceiling))
+      [[likely]]
     return placed::general_allocate(size, zero);
   in_malloc_of_pool = true;
   void *const block = placed::general_allocate(size, zero);

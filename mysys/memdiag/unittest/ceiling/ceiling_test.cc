@@ -529,6 +529,9 @@ TEST_F(Ceiling, malloc_serves_a_pool_until_it_returns) {
     let_threads_ask(ask);
     for (void *&block : blocks) block = pools::allocate(Pool::general, small);
     EXPECT_EQ(ask, serves);
+    void *const large = pools::allocate(Pool::general, 4 * mb);
+    EXPECT_TRUE(serves) << "a large block is always one";
+    pools::free(Pool::general, large, 4 * mb);
     EXPECT_FALSE(pools::in_malloc_of_pool);
     for (void *const block : blocks) pools::free(Pool::general, block, small);
   }
@@ -1882,6 +1885,33 @@ TEST_F(Ceiling, at_green_a_very_large_block_of_malloc_waits_for_the_lane) {
   rounds.end_one();
   other.join();
   EXPECT_EQ(2, blocks);
+  let_threads_wait(false);
+}
+
+/** InnoDB has large blocks of a disabled pool from malloc(), below latches. */
+TEST_F(Ceiling, malloc_for_a_pool_does_not_wait_for_the_lane) {
+  begin_statement();
+  let_threads_wait(true);
+  kernel_bytes = 700 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  on_event(true, 50 * mb, 0);
+  std::atomic<bool> has_block{false};
+  std::thread other([&has_block] {
+    begin(0);
+    on_event(true, 0, 0);
+    on_event(true, 10 * mb, 0);
+    pools::in_malloc_of_pool = true;
+    on_event(true, 60 * mb, 0);
+    pools::in_malloc_of_pool = false;
+    has_block = true;
+    (void)end();
+  });
+  for (int i = 0; i < 1000 && !has_block; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(has_block);
+  end();
+  rounds.end_one();
+  other.join();
   let_threads_wait(false);
 }
 
