@@ -319,8 +319,9 @@ constexpr Declared declared[] = {
     {.name = "buffer_pool_free",
      .item = "pages",
      .region = buffer_pool_region,
-     .note = "Pages that hold nothing. Those that never did take no physical "
-             "memory.",
+     .note =
+         "Pages that hold nothing. Those that never did, or that the ceiling "
+         "returned, take no physical memory.",
      .read = read_free_pages},
     {.name = "buffer_pool_parked",
      .item = "pages",

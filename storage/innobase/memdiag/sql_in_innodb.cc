@@ -51,16 +51,17 @@ namespace {
 /** A column may need another one. */
 constinit thread_local unsigned depth = 0;
 
-/** InnoDB fills the table below a latch: that of the dictionary, or that of the
-transactions which INNODB_TRX shows. The other tables of InnoDB's have left
-theirs when a row is written. */
+/** InnoDB fills the table below a latch: that of the dictionary, of the
+transactions which INNODB_TRX shows, or of the pool of temporary tablespaces.
+The other tables of InnoDB's have left theirs when a row is written. */
 bool is_filled_below_latch(const TABLE &table) {
   if (table.pos_in_table_list == nullptr ||
       table.pos_in_table_list->schema_table == nullptr)
     return false;
   const std::string_view name =
       table.pos_in_table_list->schema_table->table_name;
-  return name.starts_with("INNODB_FT_") || name == "INNODB_TRX";
+  return name.starts_with("INNODB_FT_") || name == "INNODB_TRX" ||
+         name == "INNODB_SESSION_TEMP_TABLESPACES";
 }
 
 }  // namespace

@@ -1,17 +1,19 @@
 #include "plugin/memdiag/server/threads/spilling.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "plugin/memdiag/server/bridge/start_settings.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
+#include "storage/innobase/memdiag/spilled_tables.h"
 
 namespace memdiag::ceiling {
 namespace {
 
 constexpr unsigned long least_join_bytes = 128 << 10;
 /** TempTable's first block. */
-constexpr unsigned long long least_table_bytes = 1 << 20;
+constexpr uint64_t least_table_bytes = 1 << 20;
 
 /** Where it is of use: the folder is on a disk. */
 struct Folders {
@@ -42,53 +44,47 @@ bool has_what_spills(const THD *thd) {
 }
 
 /** Upstream lets a hash join below a LIMIT write nothing to disk, so that its
-first rows come soon. It reads its other input again each time that the buffer
-is full: a small one would take it thousands of times. */
+first rows come soon, but where rows are sorted or grouped. It reads its other
+input again each time that the buffer is full: a small one would take it
+thousands of times. */
 bool has_limit(const THD *thd) {
-  if (thd->variables.select_limit != HA_POS_ERROR) return true;
+  const bool of_session = thd->variables.select_limit != HA_POS_ERROR;
   for (const Query_block *block = thd->lex->all_query_blocks_list;
        block != nullptr; block = block->next_select_in_list())
-    if (block->has_limit()) return true;
+    if ((of_session || block->has_limit()) && !block->is_ordered() &&
+        !block->is_grouped())
+      return true;
   return false;
 }
 
-/** A LIMIT of a view is not seen: it is parsed later. So a session that asks
-for much keeps an eighth. */
+/** A LIMIT of a view, of a routine, and that of EXISTS come later. So a session
+that asks for much keeps an eighth. */
 unsigned long join_bytes(const THD *thd, unsigned long own) {
   return on_disk().joins && !has_limit(thd)
              ? std::min(own, std::max(least_join_bytes, own / 8))
              : own;
 }
 
-/** A stored function may have set it meanwhile. */
-template <typename T>
-void restore(T *variable, T lowered_to, T own) {
-  if (*variable == lowered_to) *variable = own;
-}
-
 }  // namespace
 
 bool Spilling::begin(THD *thd) {
   if (!has_what_spills(thd)) return false;
-  System_variables *const of_session = &thd->variables;
-  m_join_bytes = of_session->join_buff_size;
-  m_table_bytes = of_session->tmp_table_size;
+  unsigned long *const of_session = &thd->variables.join_buff_size;
+  m_join_bytes = *of_session;
   m_lowered_join_bytes = join_bytes(thd, m_join_bytes);
-  m_lowered_table_bytes = on_disk().tables
-                              ? std::min(m_table_bytes, least_table_bytes)
-                              : m_table_bytes;
-  of_session->join_buff_size = m_lowered_join_bytes;
-  of_session->tmp_table_size = m_lowered_table_bytes;
-  m_spills = m_lowered_join_bytes != m_join_bytes ||
-             m_lowered_table_bytes != m_table_bytes;
+  *of_session = m_lowered_join_bytes;
+  m_spills = on_disk().tables || m_lowered_join_bytes != m_join_bytes;
+  if (on_disk().tables) spilled_tables::limit(least_table_bytes);
   return m_spills;
 }
 
 void Spilling::end(THD *thd) {
   if (!m_spills) return;
   m_spills = false;
-  restore(&thd->variables.join_buff_size, m_lowered_join_bytes, m_join_bytes);
-  restore(&thd->variables.tmp_table_size, m_lowered_table_bytes, m_table_bytes);
+  spilled_tables::limit(spilled_tables::no_limit);
+  unsigned long *const of_session = &thd->variables.join_buff_size;
+  // A stored function may have set it meanwhile.
+  if (*of_session == m_lowered_join_bytes) *of_session = m_join_bytes;
 }
 
 }  // namespace memdiag::ceiling

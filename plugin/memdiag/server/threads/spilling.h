@@ -1,7 +1,7 @@
 /*
   A statement that begins while memory is short takes less of it for internal
-  temporary tables and hash joins, and writes the rest to disk. Its session's
-  tmp_table_size and join_buffer_size are lowered until it ends. That changes no
+  temporary tables (spilled_tables.h) and hash joins, and writes the rest to
+  disk. Its session's join_buffer_size is lowered until it ends. That changes no
   answer: only when a temporary table goes to InnoDB, and a join to files. What
   lies on a tmpfs is memory anyway, and is left alone.
 
@@ -29,9 +29,7 @@ class Spilling {
   bool m_spills{false};
   /** The session's own. */
   unsigned long m_join_bytes{0};
-  unsigned long long m_table_bytes{0};
   unsigned long m_lowered_join_bytes{0};
-  unsigned long long m_lowered_table_bytes{0};
 };
 
 }  // namespace memdiag::ceiling
