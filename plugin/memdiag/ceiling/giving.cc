@@ -55,11 +55,13 @@ Next Giving::next_return(const Situation &situation, uint64_t now_us) {
   }
   if (!m_calm_since_us) m_calm_since_us = now_us;
   // More than its credit would be parked again.
-  const int64_t bytes = std::min(
-      {spare / 8,
-       credit_of(situation) - static_cast<int64_t>(situation.free_bytes),
-       static_cast<int64_t>(situation.parked_bytes) - m_lent_bytes});
-  if (bytes <= 0 || now_us - *m_calm_since_us < calm_before_return_us ||
+  const int64_t credit = credit_of(situation);
+  const int64_t lacks = credit - static_cast<int64_t>(situation.free_bytes);
+  const int64_t bytes =
+      std::min({spare / 8, lacks,
+                static_cast<int64_t>(situation.parked_bytes) - m_lent_bytes});
+  if (lacks < credit / 4 || bytes <= 0 ||
+      now_us - *m_calm_since_us < calm_before_return_us ||
       !is_over(m_returned_us, return_pause_us, now_us))
     return {Step::none, 0};
   m_returned_us = now_us;

@@ -206,6 +206,7 @@ bool apply_profile(const THD *thd) {
   static std::string wrong;
   /** @} */
   const uint64_t mine = ++sets;
+  const bool wants_off = settings.mode == memdiag::profile_switch::off;
   mysql_mutex_unlock(&LOCK_global_system_variables);
   bool is_refused = false;
   {
@@ -214,8 +215,8 @@ bool apply_profile(const THD *thd) {
     const memdiag::profile_switch::Settings newest = settings;
     const uint64_t sets_before = sets;
     mysql_mutex_unlock(&LOCK_global_system_variables);
-    bool has_failed =
-        newest.mode == memdiag::profile_switch::off && mine <= failed_up_to;
+    bool has_failed = !wants_off && mine <= failed_up_to &&
+                      newest.mode == memdiag::profile_switch::off;
     if (!has_failed) {
       std::string why = memdiag::profile_switch::apply(newest);
       has_failed = !why.empty();

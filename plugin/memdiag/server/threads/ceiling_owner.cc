@@ -239,9 +239,12 @@ bool writes_for_good() {
     return table.reginfo.lock_type >= TL_WRITE_ALLOW_WRITE &&
            !table.file->has_transactions();
   };
+  // LOCK TABLES keeps tables open that other statements write.
+  const bool all = thd->locked_tables_mode != LTM_LOCK_TABLES;
   for (const TABLE *table = thd->open_tables; table != nullptr;
        table = table->next)
-    if (is_written(*table)) return true;
+    if ((all || table->query_id == thd->query_id) && is_written(*table))
+      return true;
   // These stay open between statements, and are locked for writing.
   for (const TABLE *table = thd->temporary_tables; table != nullptr;
        table = table->next)

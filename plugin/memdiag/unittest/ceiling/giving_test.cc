@@ -301,6 +301,27 @@ TEST(Giving, free_frames_do_not_come_and_go) {
   EXPECT_LE(steps_of_a_minute(left(600), 0, 900), 10);
 }
 
+TEST(Giving, a_pool_that_fills_slowly_gets_few_steps) {
+  Giving giving;
+  Situation now = left(600);
+  now.free_bytes = 250 * mb;
+  now.parked_bytes = 400 * mb;
+  int steps = 0;
+  for (uint64_t us = second; us < 3600 * second; us += second) {
+    now.free_bytes -= 50'000;
+    now.left_bytes -= 50'000;
+    const Next next = giving.next(now, us);
+    if (next.step == Step::none) continue;
+    ++steps;
+    EXPECT_EQ(Step::give_back_frames, next.step);
+    now.free_bytes += next.bytes;
+    now.parked_bytes -= next.bytes;
+    giving.note_given_back(next, next.bytes);
+  }
+  EXPECT_LE(1, steps);
+  EXPECT_GE(8, steps);
+}
+
 TEST(Giving, the_credit_ends_when_all_frames_came_back) {
   Giving giving;
   Situation now = left(264);
