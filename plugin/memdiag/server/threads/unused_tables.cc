@@ -8,6 +8,7 @@
 #include "sql/sql_class.h"
 #include "sql/table.h"
 #include "sql/table_cache.h"
+#include "storage/innobase/memdiag/kept_statistics.h"
 
 namespace memdiag {
 
@@ -15,6 +16,7 @@ void close_unused_tables() {
   table_cache_manager.lock_all_and_tdc();
   const auto unlock =
       create_scope_guard([] { table_cache_manager.unlock_all_and_tdc(); });
+  const innodb::Keep_statistics keep;
   try {
     // The last table that is closed may take its share with it, and shares
     // without open tables.
