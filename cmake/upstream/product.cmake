@@ -216,6 +216,9 @@ function(memdiag_lead_server_calls)
     _Z26schema_table_store_record2P3THDP5TABLEb DEFINED sql/sql_show.cc sql_main)
   memdiag_lead_calls(mysqld storage/innobase/handler/i_s.cc "OK[(]schema_table_store_record[(]thd, table[)][)]"
     _Z25schema_table_store_recordP3THDP5TABLE DEFINED sql/sql_show.cc sql_main)
+  # storage/innobase/memdiag/recovered_pages.cc
+  memdiag_lead_calls(mysqld sql/mysqld.cc "^  ha_post_recover[(][)];"
+    _Z15ha_post_recoverv DEFINED sql/handler.cc sql_main)
   # storage/innobase/memdiag/kept_statistics.cc
   memdiag_lead_calls(mysqld storage/innobase/dict/dict0dd.cc "dict_table_close[(]table, dict_locked, false"
     _Z16dict_table_closeP12dict_table_tbb DEFINED storage/innobase/dict/dict0dict.cc innobase)

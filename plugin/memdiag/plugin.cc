@@ -152,7 +152,6 @@ int start(void *plugin) {
     error_log::warn(
         "the thread that frees readings of tables cannot be started (" +
         reason(error) + "): each session keeps its last readings.");
-  innodb::free_pages_of_recovery();
   limits::set_growth(buffer_pool_growth);
   start_history();
   if (!opt_initialize) {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <new>
 #include <thread>
-#include <utility>
 
 #include "btr0sea.h"
 #include "buf0buf.h"
@@ -573,16 +571,6 @@ bool rolls_back(const void *thd) {
       *thd_ha_data(static_cast<const THD *>(thd), innodb_hton));
   return session != nullptr && session->m_trx != nullptr &&
          session->m_trx->lock.que_state == TRX_QUE_ROLLING_BACK;
-}
-
-// A new object, and not none: InnoDB's shutdown uses it.
-void free_pages_of_recovery() try {
-  if (!is_up() || recv_sys == nullptr || recv_recovery_on) return;
-  auto *const none =
-      ut::new_withkey<dblwr::recv::DBLWR>(UT_NEW_THIS_FILE_PSI_KEY);
-  ut::delete_(std::exchange(recv_sys->dblwr, none));
-} catch (const std::bad_alloc &) {
-  // They stay, as in stock.
 }
 
 const char *temporary_tablespaces_folder() { return ibt::srv_temp_dir; }

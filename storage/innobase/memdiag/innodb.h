@@ -108,11 +108,6 @@ bool rolls_back(const void *thd);
 InnoDB, or writes a row of INFORMATION_SCHEMA below a latch of InnoDB's. */
 bool runs_sql();
 
-/** InnoDB keeps the pages that recovery read from the doublewrite files, 16 KB
-of each of a thousand, until it shuts down, and looks at them in recovery alone.
-Called once, by the thread that starts the server, when InnoDB is up. */
-void free_pages_of_recovery();
-
 /** innodb_numa_interleave; empty in a build without NUMA. */
 std::optional<bool> numa_interleave();
 

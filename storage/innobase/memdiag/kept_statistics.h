@@ -3,7 +3,8 @@
   FLUSH TABLE reads them anew. It also forgets how many rows were changed since
   they were computed. Where the ceiling closes unused tables again and again, a
   table with one writer would never be analysed, and its plans would get worse.
-  Tables that are closed while an object of this class lives keep both.
+  Tables that are closed while an object of this class lives keep both. But
+  where the purge has one open then, it is the last that closes it.
 
   The plugin includes this header, so it includes none of InnoDB.
   Threads: it counts for the calling one. Locks: none. Errors: none.
