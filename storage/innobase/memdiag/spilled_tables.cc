@@ -53,7 +53,8 @@ bool is_taken_by_innodb(const TABLE &table) {
   size_t bytes = 64;
   for (unsigned i = 0; i < share.fields; ++i)
     bytes += bytes_in_row(*table.field[i]);
-  return bytes < page_get_free_space_of_empty(true) / 2;
+  return bytes < std::min<size_t>(page_get_free_space_of_empty(true) / 2,
+                                  REC_MAX_DATA_SIZE);
 }
 
 }  // namespace
