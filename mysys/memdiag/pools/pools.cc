@@ -284,8 +284,10 @@ template <int sign>
 /** If the attention is set meanwhile, the thread does not wait yet: that is the
 first event behind it (sensor.h). */
 void *allocate_of_malloc(size_t size, bool zero) {
-  if (size < watched_size && !is_set(attention(), Attention::ceiling))
-      [[likely]]
+  // Bitwise: one branch for both.
+  const bool may_wait =
+      is_set(attention(), Attention::ceiling) | (size >= watched_size);
+  if (!may_wait) [[likely]]
     return placed::general_allocate(size, zero);
   in_malloc_of_pool = true;
   void *const block = placed::general_allocate(size, zero);
