@@ -27,6 +27,14 @@ int64_t credit_of(const Situation &situation) {
   return (situation.left_bytes - situation.marks.plenty_bytes) / 2;
 }
 
+/** The free frames that InnoDB lacks of its credit. 0: it lacks a quarter at
+most, which is not worth a step. */
+int64_t lack_of_credit(const Situation &situation) {
+  const int64_t credit = credit_of(situation);
+  const int64_t lacks = credit - static_cast<int64_t>(situation.free_bytes);
+  return lacks > credit / 4 ? lacks : 0;
+}
+
 }  // namespace
 
 Next Giving::next_credit(const Situation &situation) {
@@ -35,15 +43,14 @@ Next Giving::next_credit(const Situation &situation) {
   // All frames come back when the pool is resized.
   m_lent_bytes =
       std::min(m_lent_bytes, static_cast<int64_t>(situation.parked_bytes));
-  // A quarter more or less is not worth a step.
   if (free > credit + credit / 4 && situation.parkable_bytes != 0)
     return {Step::park,
             std::min({static_cast<uint64_t>(free - credit),
                       most_of_credit_at_once, situation.parkable_bytes}),
             true};
-  if (free < credit - credit / 4 && m_lent_bytes > 0)
-    return {Step::give_back_frames,
-            static_cast<uint64_t>(std::min(credit - free, m_lent_bytes)), true};
+  const int64_t bytes = std::min(lack_of_credit(situation), m_lent_bytes);
+  if (bytes > 0)
+    return {Step::give_back_frames, static_cast<uint64_t>(bytes), true};
   return {Step::none, 0};
 }
 
@@ -55,13 +62,10 @@ Next Giving::next_return(const Situation &situation, uint64_t now_us) {
   }
   if (!m_calm_since_us) m_calm_since_us = now_us;
   // More than its credit would be parked again.
-  const int64_t credit = credit_of(situation);
-  const int64_t lacks = credit - static_cast<int64_t>(situation.free_bytes);
   const int64_t bytes =
-      std::min({spare / 8, lacks,
+      std::min({spare / 8, lack_of_credit(situation),
                 static_cast<int64_t>(situation.parked_bytes) - m_lent_bytes});
-  if (lacks < credit / 4 || bytes <= 0 ||
-      now_us - *m_calm_since_us < calm_before_return_us ||
+  if (bytes <= 0 || now_us - *m_calm_since_us < calm_before_return_us ||
       !is_over(m_returned_us, return_pause_us, now_us))
     return {Step::none, 0};
   m_returned_us = now_us;
