@@ -35,7 +35,7 @@ namespace memdiag {
 is over, that is a fifth of a processor. */
 constexpr time_t idle_seconds = 5;
 
-/** What the calling thread has said of its client, where the hooks are. */
+/** Calls the hooks for the calling thread, in pairs. The hooks must exist. */
 class Idle {
  public:
   Idle() = default;
@@ -44,7 +44,8 @@ class Idle {
   Idle &operator=(const Idle &) = delete;
 
   explicit operator bool() const { return m_is_idle; }
-  /** What memdiag_client_is_idle() returned; -1 behind call_again(). */
+  /** The descriptor that memdiag_client_is_idle() returned. After call_again()
+  it is -1. */
   int bell() const { return m_bell; }
   void begin() {
     m_is_idle = true;

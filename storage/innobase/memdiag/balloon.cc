@@ -31,8 +31,9 @@ using Blocks = UT_LIST_BASE_NODE_T(buf_page_t, list);
 
 struct Parked {
   std::mutex mutex;
-  /** Of each instance. InnoDB does not use the node of a block in this state.
-  Lengths are read without the mutex. */
+  /** Each instance has a list. It uses the list node of InnoDB's block, which
+  InnoDB does not use for a block in state MEMORY. Threads read the length
+  without the mutex. */
   std::array<Blocks, MAX_BUFFER_POOLS> blocks;
   /** The instance that gave pages last. */
   ulint instance{0};
@@ -150,7 +151,7 @@ buf_block_t *take_frame(buf_pool_t *pool) {
   return nullptr;
 }
 
-/** The instance for which that is most. */
+/** Finds the instance with the largest amount. */
 buf_pool_t *instance_with_most(int64_t (*amount)(const buf_pool_t *)) {
   buf_pool_t *found = buf_pool_from_array(0);
   for (ulint i = 1; i < srv_buf_pool_instances; ++i) {
@@ -165,7 +166,8 @@ int64_t free_above_floor(const buf_pool_t *pool) {
                   over_floor(pool));
 }
 
-/** One that has parked frames; of these, the fewest free ones are most. */
+/** Orders instances for instance_with_most(): the one with the fewest free
+frames comes first. Those without parked frames come last. */
 int64_t lack_of_free(const buf_pool_t *pool) {
   const auto free = static_cast<int64_t>(UT_LIST_GET_LEN(pool->free));
   return parked_frames(pool) == 0 ? INT64_MIN : -free;
@@ -195,9 +197,9 @@ size_t take_batch(Parked *self, bool with_pages, size_t most, Batch *batch) {
   return count;
 }
 
-/** InnoDB has the frame again. Other than buf_LRU_block_free_non_file_page(),
-this writes nothing into it: the frame would have memory at once. It is the last
-that InnoDB takes. */
+/** Gives InnoDB the frame again. buf_LRU_block_free_non_file_page() would write
+into the frame, and the kernel would give it memory at once. This function only
+adds it to the end of the list. InnoDB takes free frames from the begin. */
 void free_frame(buf_block_t *block) {
   buf_pool_t *const pool = buf_pool_from_block(block);
   UNIV_MEM_FREE(block->frame, UNIV_PAGE_SIZE);
@@ -238,8 +240,8 @@ bool release(buf_block_t **begin, buf_block_t **end) {
     while (next != end && (*next)->frame == next[-1]->frame + UNIV_PAGE_SIZE)
       ++next;
     const size_t bytes = static_cast<size_t>(next - first) * UNIV_PAGE_SIZE;
-    // This splits a huge page of which only a part goes: until that is done,
-    // all of it counts as used. Not before Linux 5.4.
+    // MADV_DONTNEED does not split a huge page of which only a part goes. The
+    // control group then counts all of it. MADV_COLD splits it since Linux 5.4.
     (void)madvise((*first)->frame, bytes, MADV_COLD);
     if (madvise((*first)->frame, bytes, MADV_DONTNEED) != 0) released = false;
     first = next;

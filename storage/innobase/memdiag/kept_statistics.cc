@@ -27,7 +27,7 @@ Keep_statistics::~Keep_statistics() { keeps = false; }
 
 }  // namespace memdiag::innodb
 
-/** It is not the last one while this function has another. */
+/** InnoDB forgets with the last handle. This function holds one more. */
 void close_handle_and_keep(dict_table_t *table, bool dict_locked,
                            bool try_drop) {
   if (!keeps || table->is_intrinsic()) [[likely]]

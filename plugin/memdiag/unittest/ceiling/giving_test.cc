@@ -295,9 +295,9 @@ int steps_of_a_minute(Situation now, int64_t free, int64_t parked) {
 }
 
 TEST(Giving, free_frames_do_not_come_and_go) {
-  // What it parks of them, it does not return for calm.
+  // The giver parks frames of the credit. Ten calm seconds return none of them.
   EXPECT_EQ(3, steps_of_a_minute(left(600), 900, 0));
-  // Nor does it park what came back for calm.
+  // Ten calm seconds return other frames. The giver does not park them again.
   EXPECT_LE(steps_of_a_minute(left(600), 0, 900), 10);
 }
 

@@ -10,6 +10,16 @@ namespace {
 constexpr uint64_t second = 1'000'000;
 constexpr uint64_t mb = 1 << 20;
 
+/** The first look, a hundred seconds after the machine's start. */
+Asked_caches asked_for_two() {
+  Asked_caches caches;
+  caches.begin(100 * second);
+  EXPECT_TRUE(caches.see(1, 8 * mb));
+  EXPECT_TRUE(caches.see(2, mb));
+  EXPECT_EQ(0U, caches.end());
+  return caches;
+}
+
 TEST(Asked_caches, one_is_asked_for_once_while_it_is_written) {
   Asked_caches caches;
   for (uint64_t i = 0; i < 5; ++i) {
@@ -24,11 +34,7 @@ TEST(Asked_caches, one_is_asked_for_once_while_it_is_written) {
 }
 
 TEST(Asked_caches, one_that_is_filled_anew_is_asked_for_again) {
-  Asked_caches caches;
-  caches.begin(100 * second);
-  EXPECT_TRUE(caches.see(1, 8 * mb));
-  EXPECT_TRUE(caches.see(2, mb));
-  EXPECT_EQ(0U, caches.end());
+  Asked_caches caches = asked_for_two();
   caches.begin(101 * second);
   EXPECT_TRUE(caches.see(1, 3 * mb)) << "it was written";
   EXPECT_TRUE(caches.see(2, 2 * mb)) << "it has grown";
@@ -36,11 +42,7 @@ TEST(Asked_caches, one_that_is_filled_anew_is_asked_for_again) {
 }
 
 TEST(Asked_caches, what_was_asked_long_ago_is_forgotten) {
-  Asked_caches caches;
-  caches.begin(100 * second);
-  EXPECT_TRUE(caches.see(1, 8 * mb));
-  EXPECT_TRUE(caches.see(2, mb));
-  EXPECT_EQ(0U, caches.end());
+  Asked_caches caches = asked_for_two();
   caches.begin(131 * second);
   EXPECT_TRUE(caches.see(2, mb));
   EXPECT_EQ(0U, caches.end()) << "it is not known who wrote it";
