@@ -235,12 +235,16 @@ bool may_end(const Running &statement) {
                                         !statement.changes_for_good.load()));
 }
 
-/** To tell it to end would have no effect. The caller is as above. The answer
-may be a moment old: EXPLAIN FOR CONNECTION may have the lock of the plan for
-long, while its client does not read. */
+/** To tell it to end would have no effect. The caller is as above. EXPLAIN FOR
+CONNECTION may have the lock of the plan for long, while its client does not
+read: where the stage is that of a commit, the statement is left alone then. */
 bool commits(const Running &statement) {
-  return !statement.of_event && statement.passed_gate.load() &&
-         exempt::commits(statement.thd);
+  if (statement.of_event || !statement.passed_gate.load()) return false;
+  THD *const thd = statement.thd;
+  if (!exempt::may_commit(thd)) return false;
+  if (mysql_mutex_trylock(&(thd->*member_of(Plan_lock{}))) != 0) return true;
+  const auto unlock = create_scope_guard([thd] { thd->unlock_query_plan(); });
+  return exempt::commits(thd);
 }
 
 /** The caller is as above. An event ends itself; see Running::thd.

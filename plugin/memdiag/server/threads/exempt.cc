@@ -246,12 +246,17 @@ bool may_end(enum_sql_command command) {
 }
 
 bool commits(const THD *thd) {
+  if (!may_commit(thd)) return false;
   // Upstream leaves the stage behind when it has read its dictionary. A
   // statement that is no DDL has no plan any more when it commits.
   const enum_sql_command command = thd->query_plan.get_command();
+  return command == SQLCOM_END || !may_end(command) ||
+         waits_in_commit(thd->proc_info());
+}
+
+bool may_commit(const THD *thd) {
   const char *const stage = thd->proc_info();
-  return (stage == stage_waiting_for_handler_commit.m_name &&
-          (command == SQLCOM_END || !may_end(command))) ||
+  return stage == stage_waiting_for_handler_commit.m_name ||
          waits_in_commit(stage);
 }
 

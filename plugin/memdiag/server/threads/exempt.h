@@ -46,9 +46,12 @@ bool may_end(enum_sql_command command);
 
 /** The statement commits its changes. Within malloc(), the answer is right as
 well.
-@param thd  of the calling thread; or of one that does not end meanwhile, and
-            then the answer may be old */
+@param thd  of the calling thread; or of one whose plan is locked, and then the
+            answer may be old */
 bool commits(const THD *thd);
+/** It may commit them: commits() is true of no other.
+@param thd  of the calling thread; or of one that does not end meanwhile */
+bool may_commit(const THD *thd);
 
 /** The binary log may have the statement as a text. If KILL ends it after it
 has changed a table without transactions, the log has the error with it, and
