@@ -222,6 +222,9 @@ function(memdiag_lead_server_calls)
   # storage/innobase/memdiag/kept_statistics.cc
   memdiag_lead_calls(mysqld storage/innobase/dict/dict0dd.cc "dict_table_close[(]table, dict_locked, false"
     _Z16dict_table_closeP12dict_table_tbb DEFINED storage/innobase/dict/dict0dict.cc innobase)
+  memdiag_lead_calls(mysqld storage/innobase/include/dict0stats.ic "dict_stats_update[(]table, opt[)]"
+    _Z17dict_stats_updateP12dict_table_t23dict_stats_upd_option_tP5trx_tb
+    DEFINED storage/innobase/dict/dict0stats.cc innobase)
   # storage/innobase/memdiag/spilled_tables.cc
   memdiag_lead_calls(mysqld storage/temptable/src/handler.cc "thd_get_tmp_table_size[(]ha_thd"
     _Z22thd_get_tmp_table_sizePK3THD DEFINED sql/sql_thd_internal_api.cc sql_main)

@@ -3,11 +3,13 @@
   FLUSH TABLE reads them anew. It also forgets how many rows were changed since
   they were computed. Where the ceiling closes unused tables again and again, a
   table with one writer would never be analysed, and its plans would get worse.
-  Tables that are closed while an object of this class lives keep both. But
-  where the purge has one open then, it is the last that closes it.
+  So of a table that is closed while an object of this class lives, the next
+  open reads the statistics, but the number of changes stays.
 
   The plugin includes this header, so it includes none of InnoDB.
-  Threads: it counts for the calling one. Locks: none. Errors: none.
+  Threads: it counts for the calling one. Locks: a mutex, below which no other
+  lock is taken. Errors: without memory the number is forgotten, as upstream
+  does.
 */
 
 #ifndef MEMDIAG_KEPT_STATISTICS_H
