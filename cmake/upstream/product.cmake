@@ -226,10 +226,8 @@ function(memdiag_lead_server_calls)
     _Z17dict_stats_updateP12dict_table_t23dict_stats_upd_option_tP5trx_tb
     DEFINED storage/innobase/dict/dict0stats.cc innobase)
   # storage/innobase/memdiag/spilled_tables.cc
-  memdiag_lead_calls(mysqld storage/temptable/src/handler.cc "thd_get_tmp_table_size[(]ha_thd"
-    _Z22thd_get_tmp_table_sizePK3THD DEFINED sql/sql_thd_internal_api.cc sql_main)
-  memdiag_lead_calls(mysqld sql/iterators/composite_iterators.cc "instantiate_tmp_table[(]thd"
-    _Z21instantiate_tmp_tableP3THDP5TABLE DEFINED sql/sql_tmp_table.cc sql_main)
+  memdiag_lead_calls(mysqld storage/temptable/src/handler.cc "all_columns_are_fixed_size, per_table_limit[)][)]"
+    _ZN9temptable5TableC1EP5TABLEPNS_5BlockEbm DEFINED storage/temptable/src/table.cc temptable)
   if(MEMDIAG_DIETS)
     # storage/innobase/memdiag/documents.cc
     memdiag_lead_calls(mysqld sql/sql_update.cc "table->mark_columns_needed_for_update[(]"

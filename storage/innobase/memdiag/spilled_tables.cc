@@ -1,9 +1,7 @@
 /*
-  The linker redirects to this file, by --wrap, in cmake/upstream/product.cmake:
-  - TempTable's call of thd_get_tmp_table_size(). It does not tell the table.
-  - The server's calls of instantiate_tmp_table(), which comes to that call. The
-    two that are in its own file are not redirected: those tables keep the
-    session's limit.
+  The linker redirects TempTable's calls of its constructor of a table to this
+  file (--wrap, in cmake/upstream/product.cmake). It gets the table and its
+  limit.
 */
 
 #include "storage/innobase/memdiag/spilled_tables.h"
@@ -18,22 +16,25 @@
 #include "sql/table.h"
 #include "srv0srv.h"
 
-bool make_table(THD *thd, TABLE *table) asm(
-    "__real__Z21instantiate_tmp_tableP3THDP5TABLE");
-bool make_table_within_limit(THD *thd, TABLE *table) asm(
-    "__wrap__Z21instantiate_tmp_tableP3THDP5TABLE");
-size_t limit_of_session(const THD *thd) asm(
-    "__real__Z22thd_get_tmp_table_sizePK3THD");
-size_t limit_of_statement(const THD *thd) asm(
-    "__wrap__Z22thd_get_tmp_table_sizePK3THD");
+namespace temptable {
+class Block;
+class Table;
+}  // namespace temptable
+
+void construct(
+    temptable::Table *made, TABLE *table, temptable::Block *shared,
+    bool fixed_size,
+    size_t limit) asm("__real__ZN9temptable5TableC1EP5TABLEPNS_5BlockEbm");
+void construct_within_limit(
+    temptable::Table *made, TABLE *table, temptable::Block *shared,
+    bool fixed_size,
+    size_t limit) asm("__wrap__ZN9temptable5TableC1EP5TABLEPNS_5BlockEbm");
 
 namespace {
 
 using memdiag::spilled_tables::no_limit;
 
 constinit thread_local uint64_t limit_of_thread = no_limit;
-/** The thread makes a table that InnoDB would take. */
-constinit thread_local bool fits_innodb = false;
 
 /** The bytes of a column that stay in its row when InnoDB moves what it can to
 other pages (dtuple_convert_big_rec()). */
@@ -53,6 +54,10 @@ bool is_taken_by_innodb(const TABLE &table) {
   size_t bytes = 64;
   for (unsigned i = 0; i < share.fields; ++i)
     bytes += bytes_in_row(*table.field[i]);
+  // InnoDB moves no part of a primary key. Its columns are counted twice.
+  if (share.primary_key == 0 && table.key_info != nullptr)
+    for (unsigned i = 0; i < table.key_info->user_defined_key_parts; ++i)
+      bytes += table.key_info->key_part[i].field->pack_length();
   return bytes < std::min<size_t>(page_get_free_space_of_empty(true) / 2,
                                   REC_MAX_DATA_SIZE);
 }
@@ -65,15 +70,10 @@ void limit(uint64_t bytes) { limit_of_thread = bytes; }
 
 }  // namespace memdiag::spilled_tables
 
-bool make_table_within_limit(THD *thd, TABLE *table) {
-  fits_innodb = limit_of_thread != no_limit && is_taken_by_innodb(*table);
-  const bool failed = make_table(thd, table);
-  fits_innodb = false;
-  return failed;
-}
-
-size_t limit_of_statement(const THD *thd) {
-  const size_t of_session = limit_of_session(thd);
-  return fits_innodb ? std::min<uint64_t>(of_session, limit_of_thread)
-                     : of_session;
+void construct_within_limit(temptable::Table *made, TABLE *table,
+                            temptable::Block *shared, bool fixed_size,
+                            size_t limit) {
+  if (limit_of_thread < limit && is_taken_by_innodb(*table)) [[unlikely]]
+    limit = limit_of_thread;
+  construct(made, table, shared, fixed_size, limit);
 }

@@ -19,9 +19,10 @@ namespace memdiag::spilled_tables {
 
 constexpr uint64_t no_limit = std::numeric_limits<uint64_t>::max();
 
-/** The most that a table has in memory which the calling thread makes from now
-on. A table that InnoDB could refuse keeps tmp_table_size: one with too many
-columns, or with a row that may be too long. */
+/** The most that a TempTable table has in memory which the calling thread makes
+from now on. A table that InnoDB could refuse keeps tmp_table_size: one with too
+many columns, or with a row that may be too long. So do those of the engine
+MEMORY, to which the tables of INFORMATION_SCHEMA belong. */
 void limit(uint64_t bytes);
 
 }  // namespace memdiag::spilled_tables

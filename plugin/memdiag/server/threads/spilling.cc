@@ -6,6 +6,7 @@
 #include "plugin/memdiag/server/bridge/start_settings.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
+#include "sql/sql_tmp_table.h"
 #include "storage/innobase/memdiag/spilled_tables.h"
 
 namespace memdiag::ceiling {
@@ -65,6 +66,12 @@ unsigned long join_bytes(const THD *thd, unsigned long own) {
              : own;
 }
 
+/** MEMORY's limit is tmp_table_size. */
+bool has_tables_that_spill(const THD *thd) {
+  return on_disk().tables &&
+         thd->variables.internal_tmp_mem_storage_engine == TMP_TABLE_TEMPTABLE;
+}
+
 }  // namespace
 
 bool Spilling::begin(THD *thd) {
@@ -73,8 +80,9 @@ bool Spilling::begin(THD *thd) {
   m_join_bytes = *of_session;
   m_lowered_join_bytes = join_bytes(thd, m_join_bytes);
   *of_session = m_lowered_join_bytes;
-  m_spills = on_disk().tables || m_lowered_join_bytes != m_join_bytes;
-  if (on_disk().tables) spilled_tables::limit(least_table_bytes);
+  const bool spills_tables = has_tables_that_spill(thd);
+  m_spills = spills_tables || m_lowered_join_bytes != m_join_bytes;
+  if (spills_tables) spilled_tables::limit(least_table_bytes);
   return m_spills;
 }
 
