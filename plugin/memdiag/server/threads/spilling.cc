@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "plugin/memdiag/server/bridge/start_settings.h"
+#include "sql/item_subselect.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
 #include "sql/sql_tmp_table.h"
@@ -44,24 +45,28 @@ bool has_what_spills(const THD *thd) {
   }
 }
 
-/** Upstream lets a hash join below a LIMIT write nothing to disk, so that its
-first rows come soon, but where rows are sorted or grouped. It reads its other
-input again each time that the buffer is full: a small one would take it
-thousands of times. */
-bool has_limit(const THD *thd) {
-  const bool of_session = thd->variables.select_limit != HA_POS_ERROR;
-  for (const Query_block *block = thd->lex->all_query_blocks_list;
-       block != nullptr; block = block->next_select_in_list())
-    if ((of_session || block->has_limit()) && !block->is_ordered() &&
-        !block->is_grouped())
+/** Upstream lets a hash join below a LIMIT or EXISTS write nothing to disk, so
+that its first rows come soon. It reads its other input again each time that the
+buffer is full: a small one would take it thousands of times. Upstream lets it
+write nevertheless where rows are sorted or grouped, but later removes some of
+these sorts. */
+bool ends_early(const THD *thd) {
+  if (thd->variables.select_limit != HA_POS_ERROR) return true;
+  for (Query_block *block = thd->lex->all_query_blocks_list; block != nullptr;
+       block = block->next_select_in_list()) {
+    const Item_subselect *const item = block->master_query_expression()->item;
+    if (block->has_limit() ||
+        (item != nullptr &&
+         item->subquery_type() == Item_subselect::EXISTS_SUBQUERY))
       return true;
+  }
   return false;
 }
 
-/** A LIMIT of a view, of a routine, and that of EXISTS come later. So a session
-that asks for much keeps an eighth. */
+/** A LIMIT of a view and of a routine come later, and so does the EXISTS that
+upstream may make of IN. So a session that asks for much keeps an eighth. */
 unsigned long join_bytes(const THD *thd, unsigned long own) {
-  return on_disk().joins && !has_limit(thd)
+  return on_disk().joins && !ends_early(thd)
              ? std::min(own, std::max(least_join_bytes, own / 8))
              : own;
 }
