@@ -41,6 +41,15 @@ TEST(Asked_caches, one_that_is_filled_anew_is_asked_for_again) {
   EXPECT_EQ(5 * mb, caches.end());
 }
 
+TEST(Asked_caches, one_that_could_not_be_written_is_asked_for_each_minute) {
+  Asked_caches caches = asked_for_two();
+  for (uint64_t i = 1; i <= 130; ++i) {
+    caches.begin((100 + i) * second);
+    EXPECT_EQ(i % 60 == 0, caches.see(1, 8 * mb)) << i;
+    EXPECT_EQ(i == 1 ? mb : 0U, caches.end()) << i;
+  }
+}
+
 TEST(Asked_caches, what_was_asked_long_ago_is_forgotten) {
   Asked_caches caches = asked_for_two();
   caches.begin(131 * second);
