@@ -239,16 +239,18 @@ bool writes_for_good() {
     return table.reginfo.lock_type >= TL_WRITE_ALLOW_WRITE &&
            !table.file->has_transactions();
   };
-  // LOCK TABLES keeps tables open that other statements write.
-  const bool all = thd->locked_tables_mode != LTM_LOCK_TABLES;
+  // LOCK TABLES, and a statement with routines or triggers, keep tables open
+  // that other statements write. A statement marks those that it uses with its
+  // number until it has ended, and so have those that it is a part of.
+  const bool all = thd->locked_tables_mode == LTM_NONE;
   for (const TABLE *table = thd->open_tables; table != nullptr;
        table = table->next)
-    if ((all || table->query_id == thd->query_id) && is_written(*table))
-      return true;
-  // These stay open between statements, and are locked for writing.
+    if ((all || table->query_id != 0) && is_written(*table)) return true;
+  // These are locked for writing between statements. HANDLER keeps its number.
   for (const TABLE *table = thd->temporary_tables; table != nullptr;
        table = table->next)
-    if (table->query_id == thd->query_id && is_written(*table)) return true;
+    if (table->query_id != 0 && !table->open_by_handler && is_written(*table))
+      return true;
   return false;
 }
 
