@@ -49,8 +49,9 @@ struct Request {
 extern constinit thread_local Request request_of_thread;
 
 /** malloc() serves the calling thread for a pool. InnoDB's heaps have their
-small blocks from there, and all blocks of disabled pools, below latches of
-pages. So the thread does not wait there. */
+small blocks from there, and all of them where their pools are disabled, below
+latches of pages. So the thread does not wait there. Others' blocks of disabled
+pools come without this mark. */
 inline constinit thread_local bool in_malloc_of_pool = false;
 
 /** Blocks of this size are watched whether the attention is set or not. They
