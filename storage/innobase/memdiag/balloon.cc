@@ -263,29 +263,35 @@ State state() {
 
 namespace {
 
-/** Adds the frames of all instances. @return 0 while the balloon does nothing
- */
-uint64_t bytes_of_all(uint64_t (*frames_of)(const buf_pool_t *)) {
+/** Adds the bytes of all instances. @return 0 while the balloon does nothing */
+uint64_t bytes_of_all(uint64_t (*bytes_of)(const buf_pool_t *)) {
   if (state() != State::works) return 0;
-  uint64_t frames = 0;
+  uint64_t bytes = 0;
   for (ulint i = 0; i < srv_buf_pool_instances; ++i)
-    frames += frames_of(buf_pool_from_array(i));
-  return frames * UNIV_PAGE_SIZE;
+    bytes += bytes_of(buf_pool_from_array(i));
+  return bytes;
 }
 
 }  // namespace
 
-uint64_t parkable_bytes() { return bytes_of_all(above_floor); }
-
-uint64_t staying_bytes() {
-  const uint64_t frames = bytes_of_all([](const buf_pool_t *pool) {
-                            return uint64_t{pool->curr_size};
-                          }) /
-                          UNIV_PAGE_SIZE;
-  return bytes_of_all(staying_frames) + frames * sizeof(buf_block_t);
+uint64_t parkable_bytes() {
+  return bytes_of_all([](const buf_pool_t *pool) {
+    return above_floor(pool) * UNIV_PAGE_SIZE;
+  });
 }
 
-uint64_t missing_bytes() { return bytes_of_all(missing_frames); }
+uint64_t staying_bytes() {
+  return bytes_of_all([](const buf_pool_t *pool) {
+    return staying_frames(pool) * UNIV_PAGE_SIZE +
+           pool->curr_size * sizeof(buf_block_t);
+  });
+}
+
+uint64_t missing_bytes() {
+  return bytes_of_all([](const buf_pool_t *pool) {
+    return missing_frames(pool) * UNIV_PAGE_SIZE;
+  });
+}
 
 uint64_t park(uint64_t bytes, bool with_pages) {
   Parked &self = parked();
