@@ -14,9 +14,9 @@
   nevertheless, the next one ends at once.
 
   Frames come back when more than twice the plenty was left for ten seconds, and
-  InnoDB has used a quarter of its free ones. They come back at once when the
-  pool needs them for other than pages: InnoDB counts parked frames as occupied,
-  and would refuse row locks.
+  the free ones are less than three quarters of the credit (below). They come
+  back at once when the pool needs them for other than pages: InnoDB counts
+  parked frames as occupied, and would refuse row locks.
 
   Free frames are the buffer pool's credit. It fills them without asking, faster
   than a giver that is starved of the CPU can act. So no more of them lie there
