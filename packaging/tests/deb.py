@@ -48,11 +48,12 @@ UPSTREAMS = {
     "libmysqlclient24": (f"Depends: {_COMMON}\n", {}),
     "mysql-community-client": (
         (f"Depends: {_COMMON}\nConflicts: mysql-server-core\nProvides: virtual-mysql-client\n"),
-        {},
+        # This server's package has them.
+        {"usr/bin/mysqldumpslow": "", "usr/bin/myisam_ftdump": ""},
     ),
     "mysql-community-server-core": (
         ("Conflicts: mysql-server-core\nReplaces: mysql-server-core\nProvides: virtual-mysql-server-core\n"),
-        {},
+        {"usr/bin/perror": "", "usr/bin/my_print_defaults": ""},
     ),
     "mysql-community-server": (
         (f"Depends: {_COMMON}, mysql-community-client, mysql-community-server-core\nProvides: virtual-mysql-server\n"),
@@ -396,6 +397,15 @@ def upstreams(run: Run, box: Machine) -> None:
     report.check("and their settings are in force again", settings == "/etc/mysql/mysql.cnf", settings)
 
 
+    for order in (OURS, OURS[::-1]):
+        with report.checking(f"dpkg alone installs {order[0]} first, over upstream's packages"):
+            box.run("dpkg -i -B " + " ".join(f"/srv/packages/{name}_*.deb" for name in order))
+            assert not installed(box, "mysql-community-server")
+            Installed(box)
+            box.run("test -s /usr/bin/mysqldumpslow; perror 1; my_print_defaults mysqld")
+        # dpkg does not remove this server for upstream's.
+        box.run(f"dpkg --remove {' '.join(OURS)}")
+        box.apt(theirs)
 def empty(box: Machine, name: str, fields: str = "") -> None:
     """Install a package without a file."""
     stand_in(box, name, fields)

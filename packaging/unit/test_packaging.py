@@ -20,6 +20,7 @@ from make.licences import filled, holders, licence
 from make.manpage import manual
 from make.product import COMMON, CONTENTS, assign, files_below, rules
 from tests import documents, machine, stock_peer
+from tests.deb import UPSTREAMS
 
 from harness.problem import Problem
 from harness.programs import captured
@@ -984,6 +985,61 @@ class Documents(unittest.TestCase):
             ("SET GLOBAL memdiag_x = 1", False),
         ):
             self.assertEqual(documents.is_name(text), name, text)
+
+
+@unittest.skipUnless(shutil.which("dpkg-deb") and not os.geteuid(), "needs dpkg, and root")
+class Relations(Case):
+    """The relations of the DEBs' control file, as dpkg takes them in a root of its own."""
+
+    # A file of each that one of others' packages has, in whichever part.
+    FILES = {
+        "mysql-memdiag-server": ("usr/sbin/mysqld", "usr/bin/mysqldumpslow", "usr/bin/perror"),
+        "mysql-memdiag-client": ("usr/bin/mysql", "usr/lib/mysql/plugin/mysql_native_password.so"),
+    }
+
+    def dpkg(self, *words: str | Path) -> str:
+        command = ["dpkg", f"--root={self.root}/dpkg", "--log=/dev/null", "--force-unsafe-io", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        return done.stdout + done.stderr
+
+    def pack(self, name: str, fields: str, paths: tuple[str, ...]) -> Path:
+        control = f"Package: {name}\nVersion: 9.7.4\nArchitecture: all\nMaintainer: n <n@e>\nDescription: x\n{fields}"
+        for path in paths:
+            self.make_file(f"{name}/{path}", name)
+        self.make_file(f"{name}/DEBIAN/control", control)
+        subprocess.run(["dpkg-deb", "-b", self.root / name], check=True, stdout=subprocess.DEVNULL)
+        return self.root / f"{name}.deb"
+
+    def ours(self, name: str) -> Path:
+        text = (COMMON.parent / "deb/control").read_text().replace("${mysql:Version}", "9.7.4")
+        (part,) = [part for part in text.split("\n\n") if part.startswith(f"Package: {name}\n")]
+        fields = re.findall(r"^(?:Conflicts|Provides|Replaces): .*\n(?: .*\n)*", part, re.MULTILINE)
+        return self.pack(name, "".join(fields), self.FILES[name])
+
+    def test_dpkg_alone_replaces_others_in_either_order(self):
+        """Their client packages have files of this server's, and their server packages of this client's."""
+        ours = [self.ours(name) for name in self.FILES]
+        upstreams = [
+            self.pack(name, fields, tuple(x for x in paths if not x.startswith("DEBIAN/")) or (f"usr/share/{name}",))
+            for name, (fields, paths) in UPSTREAMS.items()
+        ]
+        debians = [
+            self.pack("mariadb-client", "Depends: mariadb-client-core\n", ("usr/bin/mysqldumpslow", "usr/bin/perror")),
+            self.pack("mariadb-client-core", "", ("usr/bin/mysql", "usr/bin/my_print_defaults")),
+        ]
+        for others, order in itertools.product((upstreams, debians), (1, -1)):
+            with self.subTest(others[0].name, order=order):
+                shutil.rmtree(self.root / "dpkg", ignore_errors=True)
+                for folder in ("info", "updates", "triggers"):
+                    (self.root / "dpkg/var/lib/dpkg" / folder).mkdir(parents=True)
+                for name in ("status", "available"):
+                    self.make_file(f"dpkg/var/lib/dpkg/{name}")
+                said = self.dpkg("-i", *others)
+                said += self.dpkg("-i", "-B", *ours[::order])
+                for name, paths in self.FILES.items():
+                    self.assertIn("Status: install ok installed", self.dpkg("-s", name), said)
+                    for path in paths:
+                        self.assertEqual((self.root / "dpkg" / path).read_text(), name, said)
 
 
 class Configured(Script):
