@@ -1309,6 +1309,19 @@ class Maintainer(Script):
         path = f"{self.root}/bin:{os.environ['PATH']}"
         done = captured(
             [*namespace, "sh", "-ec", mounts, "sh", script, data, others, *places],
+    def test_the_file_that_another_profile_includes_stays(self):
+        site = self.make_file("etc/apparmor.d/local/usr.sbin.mysqld", "")
+        self.script("postinst", "configure", "")
+        self.script("prerm", "remove")
+        self.assertEqual(site.read_text(), "")
+
+    def test_apparmors_rules_have_the_folders_of_an_instance(self):
+        rules = re.findall(r"^  (/\S+|@\S+) (\w+),$", (COMMON / "apparmor-memdiag").read_text(), re.MULTILINE)
+        for path in ("/var/lib/mysql-replica1/ibdata1", "@{run}/mysqld/replica1.sock", "@{run}/mysqld/replica1.pid"):
+            given = [right for rule, right in rules if fnmatchcase(path, re.sub(r"\*\*|\{,\*\*\}$", "*", rule))]
+            self.assertEqual(given, ["rwk"], path)
+        self.assertIn("\n  /etc/my.cnf r,\n", (COMMON / "apparmor-mysqld").read_text())
+
             env={"PATH": path, "ROOT": str(self.root)},
         )
         self.assertEqual(done.returncode, 0, done.stderr)
