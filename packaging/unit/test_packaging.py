@@ -382,7 +382,7 @@ class Script(Case):
     def moved(self, script: Path, copy: Path | None = None) -> Path:
         """A copy in which every absolute path is below `root`."""
         copy = copy or self.root / script.name
-        text = re.sub(r"(?<![\w$}])/(?=(etc|run|usr|var)/)", f"{self.root}/", script.read_text())
+        text = re.sub(r"(?<![\w$}])/(?=(etc|run|sys|usr|var)/)", f"{self.root}/", script.read_text())
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text)
         copy.chmod(0o755)
@@ -504,6 +504,14 @@ class Prestart(Script):
         self.assertEqual(os.listdir(self.data), [])
         self.assertEqual(self.run_it(), (0, ""))
         self.assertEqual((self.root / "calls").read_text().split(), ["0", "0"])
+
+    def test_a_profile_in_force_is_named(self):
+        for mode, named in (("enforce", True), ("complain", False)):
+            self.make_file(
+                "sys/kernel/security/apparmor/profiles", f"man_filter (enforce)\n/usr/sbin/mysqld ({mode})\n"
+            )
+            status, said = self.run_it("exit 1")
+            self.assertEqual((status, f"'  {self.data}/** rwk,'" in said), (1, named), said)
 
     def test_what_was_restored_after_a_failure_stays(self):
         # A killed run could not remove anything.
