@@ -20,7 +20,7 @@ MAINTAINER = "MySQL memdiag maintainers <maintainers@memdiag.example.org>"
 # Files of packaging/common in the server's package. postinst copies those below
 # usr/share/mysql-memdiag to their places, unless a file is there.
 COMMON_FILES = {
-    "memdiag.cnf": "etc/mysql/mysql.conf.d/memdiag.cnf",
+    "memdiag.cnf": "usr/share/mysql-memdiag/memdiag.cnf",
     "mysql.cnf": "etc/mysql/mysql-memdiag.cnf",
     "apparmor-memdiag": "etc/apparmor.d/abstractions/mysql-memdiag",
     "apparmor-mysqld": "usr/share/mysql-memdiag/apparmor-mysqld",

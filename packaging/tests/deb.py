@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -243,7 +243,7 @@ def life(report: Checks, box: Machine) -> None:
     with Installed(box).connect() as session:
         content.make(session)
         before = content.fingerprint(session)
-    mine = "/etc/mysql/mysql.conf.d/memdiag.cnf"
+    mine = "/etc/mysql/mysql.conf.d/memdiag.cnf"  # postinst has made it
     box.run(f"echo 'loose_memdiag_history_samples = 1234' >>{mine}; systemctl stop mysql")
     data, settings = files(box, "/var/lib/mysql"), files(box, "/etc/mysql")
     with report.checking("the question that purging asks is known"):
@@ -389,14 +389,14 @@ def upstreams(run: Run, box: Machine) -> None:
     stay = ("mysql-common", "mysql-community-client-plugins", "libmysqlclient24")
     report.nothing("what a client library needs stays", [name for name in stay if not installed(box, name)])
     report.equal("upstream's mysql.conf.d counts", Installed(box).query("SELECT @@sort_buffer_size").scalar(), "333000")
+    profile = box.run("ls /etc/apparmor.d/usr.sbin.mysqld", check=False)
+    report.check("its server gets no profile of ours, and had none", "No such file" in profile, profile)
     with report.checking("upstream's packages install over ours"):
         box.apt(theirs)
         assert not installed(box, OURS[0])
         box.run(f"test -e {DATA}/ibdata1")
     settings = box.run("readlink -f /etc/mysql/my.cnf").strip()
     report.check("and their settings are in force again", settings == "/etc/mysql/mysql.cnf", settings)
-
-
     for order in (OURS, OURS[::-1]):
         with report.checking(f"dpkg alone installs {order[0]} first, over upstream's packages"):
             box.run("dpkg -i -B " + " ".join(f"/srv/packages/{name}_*.deb" for name in order))
@@ -406,6 +406,8 @@ def upstreams(run: Run, box: Machine) -> None:
         # dpkg does not remove this server for upstream's.
         box.run(f"dpkg --remove {' '.join(OURS)}")
         box.apt(theirs)
+
+
 def empty(box: Machine, name: str, fields: str = "") -> None:
     """Install a package without a file."""
     stand_in(box, name, fields)
@@ -429,12 +431,32 @@ def stand_in(box: Machine, place: str, fields: str, paths: Mapping[str, str] = M
 
 # A conffile, and templates of files that postinst makes: dpkg or a script might ask about them.
 CHANGED = ("etc/mysql/mysql-memdiag.cnf",) + tuple(
-    f"usr/share/mysql-memdiag/{name}" for name in ("logrotate", "apparmor-mysqld", "mysqld.cnf")
+    f"usr/share/mysql-memdiag/{name}" for name in ("logrotate", "apparmor-mysqld", "mysqld.cnf", "memdiag.cnf")
 )
+MEMDIAG_CNF = "etc/mysql/mysql.conf.d/memdiag.cnf"
 
 
-def newer(run: Run, folder: Path) -> Path:
-    """The same packages with a higher version and other settings, and the sums of these."""
+def append(server: Path) -> None:
+    """Another text for all of these."""
+    for path in CHANGED:
+        with open(server / path, "a") as file:
+            file.write("# newer\n")
+
+
+def as_conffile(server: Path) -> None:
+    """Earlier versions had memdiag.cnf as a conffile."""
+    for path in (MEMDIAG_CNF, "usr/share/mysql-memdiag/memdiag.cnf"):
+        (server / path).parent.mkdir(parents=True, exist_ok=True)
+    (server / "usr/share/mysql-memdiag/memdiag.cnf").rename(server / MEMDIAG_CNF)
+    with open(server / "DEBIAN/conffiles", "a") as file:
+        file.write(f"/{MEMDIAG_CNF}\n")
+    postinst = server / "DEBIAN/postinst"
+    lines = postinst.read_text().splitlines(keepends=True)
+    postinst.write_text("".join(line for line in lines if "copy memdiag.cnf" not in line))
+
+
+def newer(run: Run, folder: Path, suffix: str = ".1", change: Callable[[Path], None] = append) -> Path:
+    """The same packages with another version and a server that `change` has changed, and the sums of these."""
     machine.remove(folder)
     folder.mkdir()
     for name in OURS:
@@ -442,15 +464,15 @@ def newer(run: Run, folder: Path) -> Path:
         subprocess.run(["dpkg-deb", "-R", run.deb(name), tree], check=True)
         control = tree / "DEBIAN/control"
         old = re.search(r"^Version: (.*)$", control.read_text(), re.MULTILINE).group(1)
-        control.write_text(control.read_text().replace(old, f"{old}.1"))
-        for path in CHANGED if name == OURS[0] else ():
-            with open(tree / path, "a") as file:
-                file.write("# newer\n")
+        control.write_text(control.read_text().replace(old, f"{old}{suffix}"))
+        if name == OURS[0]:
+            change(tree)
         sums = tree / "DEBIAN/sha256sums"
         paths = [line.split("  ", 1)[1] for line in sums.read_text().splitlines()]
+        paths = [path for path in paths if (tree / path).exists()]
         sums.write_text("".join(f"{sha256_file(tree / path)}  {path}\n" for path in paths))
         subprocess.run(
-            ["dpkg-deb", "-Znone", "-b", tree, folder / f"{name}_{old}.1_amd64.deb"],
+            ["dpkg-deb", "-Znone", "-b", tree, folder / f"{name}_{old}{suffix}_amd64.deb"],
             check=True,
             stdout=subprocess.DEVNULL,
         )
@@ -486,6 +508,25 @@ def upgrade(run: Run) -> None:
         with report.checking("removed, it takes along what the older one had made"):
             box.apt("remove mysql-memdiag-server")
             box.run("test ! -e /etc/logrotate.d/mysql-server")
+    from_a_conffile(run)
+
+
+def from_a_conffile(run: Run) -> None:
+    """memdiag.cnf stays where it was, edited or deleted, and dpkg does not ask. Without stdin a question ends it."""
+    older = newer(run, run.work / "older", "~1", as_conffile)
+    for change, left in (("echo '# mine' >>{}", "# mine"), ("rm {}", ""), ("true {}", "loose_memdiag")):
+        with run.bookworm() as box:
+            debs = box.path("/root/older")
+            shutil.copytree(older, debs)
+            box.apt("install /root/older/*.deb")
+            box.run(change.format(f"/{MEMDIAG_CNF}"))
+            with run.report.checking(f"memdiag.cnf, a conffile before: {change.format('it')}"):
+                box.apt(INSTALL)
+                assert installed(box, OURS[0])
+                said = box.run(f"cat /{MEMDIAG_CNF}", check=False)
+                assert left in said if left else "No such file" in said, said
+                box.apt(f"purge {OURS[0]}")
+                box.run(f"test ! -e /{MEMDIAG_CNF}")
 
 
 # --- memdiag verify --------------------------------------------------------------------

@@ -1106,8 +1106,24 @@ class Maintainer(Script):
         ("aa-enabled", "false"),
         ("dpkg-query", 'grep -qx "$2" $ROOT/owned'),
         ("systemctl", "true"),
+        # Goes the way from my.cnf over the files that it includes.
+        (
+            "my_print_defaults",
+            """expand() {
+  while IFS= read -r line; do
+    case $line in
+    "!includedir "*) for file in "$ROOT${line#* }"*.cnf; do [ ! -f "$file" ] || expand <"$file"; done ;;
+    *) echo "$line" ;;
+    esac
+  done
+}
+expand <$ROOT/etc/mysql/my.cnf | awk '
+  /^\\[/ { counts = /^\\[(mysqld|server|mysqld-9.7)\\]/ }
+  counts && /^[a-z]/ { sub(/ *= */, "="); print "--" $0 }'""",
+        ),
     )
-    TEMPLATES = ("logrotate", "mysqld.cnf", "apparmor-mysqld")
+    TEMPLATES = ("logrotate", "mysqld.cnf", "memdiag.cnf", "apparmor-mysqld")
+    LOOPBACK = "etc/mysql/mysql.conf.d/mysqld-memdiag.cnf"
     COPIES = ("etc/logrotate.d/mysql-server", "etc/apparmor.d/usr.sbin.mysqld")
 
     def setUp(self):
@@ -1119,7 +1135,7 @@ class Maintainer(Script):
             "db_purge() { :; }\ndb_input() { :; }\ndb_go() { :; }\n"
             "db_get() { RET=$(cat $ROOT/answer); }\n",
             "answer": "false",
-            "etc/mysql/mysql-memdiag.cnf": "",
+            "etc/mysql/mysql-memdiag.cnf": (COMMON / "mysql.cnf").read_text(),
             "owned": "",
             **{f"usr/share/mysql-memdiag/{name}": name for name in self.TEMPLATES},
         }.items():
@@ -1166,6 +1182,68 @@ class Maintainer(Script):
         self.assertEqual(self.settings(), "mysql-memdiag.cnf")
         self.script("prerm", "remove")
         self.assertFalse((self.root / "etc/mysql/my.cnf").is_symlink())
+
+    def there(self, path: str) -> bool:
+        return (self.root / path).exists()
+
+    def first_installation(self, says: str = "", **files: str) -> tuple[bool, bool]:
+        """Whether it limits the server to loopback, and gives it a profile."""
+        for folder in ("etc/mysql", "etc/apparmor.d", "etc/logrotate.d", "var/lib"):
+            shutil.rmtree(self.root / folder, ignore_errors=True)
+        for folder in ("etc/mysql", "var/lib/alternatives"):
+            (self.root / folder).mkdir(parents=True)
+        self.make_file("etc/mysql/mysql-memdiag.cnf", (COMMON / "mysql.cnf").read_text())
+        for path, text in files.items():
+            self.make_file(path, text)
+        self.script("postinst", "configure", "", says=says)
+        return self.there(self.LOOPBACK), self.there(self.COPIES[1])
+
+    def test_a_server_that_was_here_goes_on_as_it_was(self):
+        """Upstream's server on Debian has no profile. Its data, certificates and logs may lie anywhere."""
+        self.assertEqual(self.first_installation(), (True, True))
+        for files in (
+            {"var/lib/mysql/mysql/x": ""},
+            {"etc/mysql/conf.d/a.cnf": "[mysqld]\ndatadir = /srv/mysql\n"},
+            {"etc/mysql/mysql.conf.d/a.cnf": "[server]\nlog-error=/var/log/x.log\n"},
+            {"etc/mysql/mysql.conf.d/a.cnf": "[mysqld-9.7]\nbind-address = *\n"},
+        ):
+            with self.subTest(files):
+                self.assertEqual(self.first_installation(**files), (False, False))
+                self.script("postinst", "configure", "1")
+                shutil.rmtree(self.root / "var/lib/mysql", ignore_errors=True)
+                self.script("postinst", "configure", "1")
+                self.assertEqual((self.there(self.LOOPBACK), self.there(self.COPIES[1])), (False, False))
+
+    def test_tuning_opens_no_port_and_keeps_its_folders(self):
+        files = {"etc/mysql/conf.d/tuning.cnf": "[mysqld]\ntmpdir = /srv/tmp\n"}
+        self.assertEqual(self.first_installation(**files), (True, False))
+
+    def test_settings_that_the_server_does_not_read_open_no_port(self):
+        files = {
+            "etc/mysql/mariadb.conf.d/50-server.cnf": "[mysqld]\nbind-address = 127.0.0.1\n",
+            "etc/mysql/conf.d/client.cnf": "[client]\nuser = x\n[mysqld_safe]\nlog-error = /x\n",
+            "etc/logrotate.d/mariadb": f"{self.root}/var/log/mysql/*.log {{\n}}\n",
+        }
+        said = f"MariaDB left {self.root}/etc/logrotate.d/mariadb"
+        self.assertEqual(self.first_installation(said, **files), (True, True))
+
+    def test_an_upgrade_leaves_the_file_that_was_a_conffile(self):
+        mine = self.make_file("etc/mysql/mysql.conf.d/memdiag.cnf", "[mysqld]\nloose_memdiag_sessions = ON\n")
+        self.script("postinst", "configure", "1")
+        self.assertIn("sessions", mine.read_text())
+        mine.unlink()
+        self.script("postinst", "configure", "1")
+        self.assertFalse(mine.exists())
+        self.script("postinst", "configure", "")
+        self.assertEqual(mine.read_text(), "memdiag.cnf")
+        self.script("postinst", "configure", "1")
+        self.script("postrm", "purge")
+        self.assertFalse(mine.exists())
+
+    def test_no_conffile_is_made_to_be_edited(self):
+        """dpkg asks about an edited one whose text is another in the next version, and an unattended upgrade stops."""
+        conffiles = {name for name, path in deb.COMMON_FILES.items() if path.startswith("etc/")}
+        self.assertEqual(conffiles, {"mysql.cnf", "apparmor-memdiag"})
 
     def test_undone_steps_leave_it_as_configured(self):
         for step in ("abort-remove", "abort-upgrade", "abort-deconfigure"):
@@ -1238,6 +1316,19 @@ class Maintainer(Script):
         places = deb.COMMON_FILES.values()
         self.assertIn("etc/apparmor.d/abstractions/mysql-memdiag", places)
         self.assertFalse([x for x in places if "abstractions/mysql.d" in x])
+
+    def test_the_file_that_another_profile_includes_stays(self):
+        site = self.make_file("etc/apparmor.d/local/usr.sbin.mysqld", "")
+        self.script("postinst", "configure", "")
+        self.script("prerm", "remove")
+        self.assertEqual(site.read_text(), "")
+
+    def test_apparmors_rules_have_the_folders_of_an_instance(self):
+        rules = re.findall(r"^  (/\S+|@\S+) (\w+),$", (COMMON / "apparmor-memdiag").read_text(), re.MULTILINE)
+        for path in ("/var/lib/mysql-replica1/ibdata1", "@{run}/mysqld/replica1.sock", "@{run}/mysqld/replica1.pid"):
+            given = [right for rule, right in rules if fnmatchcase(path, re.sub(r"\*\*|\{,\*\*\}$", "*", rule))]
+            self.assertEqual(given, ["rwk"], path)
+        self.assertIn("\n  /etc/my.cnf r,\n", (COMMON / "apparmor-mysqld").read_text())
 
     def test_apparmors_rules_have_the_scheduler_of_each_kind_of_disk(self):
         rules = re.findall(r"^  (/sys/\S+) r,$", (COMMON / "apparmor-memdiag").read_text(), re.MULTILINE)
@@ -1317,19 +1408,6 @@ class Maintainer(Script):
         path = f"{self.root}/bin:{os.environ['PATH']}"
         done = captured(
             [*namespace, "sh", "-ec", mounts, "sh", script, data, others, *places],
-    def test_the_file_that_another_profile_includes_stays(self):
-        site = self.make_file("etc/apparmor.d/local/usr.sbin.mysqld", "")
-        self.script("postinst", "configure", "")
-        self.script("prerm", "remove")
-        self.assertEqual(site.read_text(), "")
-
-    def test_apparmors_rules_have_the_folders_of_an_instance(self):
-        rules = re.findall(r"^  (/\S+|@\S+) (\w+),$", (COMMON / "apparmor-memdiag").read_text(), re.MULTILINE)
-        for path in ("/var/lib/mysql-replica1/ibdata1", "@{run}/mysqld/replica1.sock", "@{run}/mysqld/replica1.pid"):
-            given = [right for rule, right in rules if fnmatchcase(path, re.sub(r"\*\*|\{,\*\*\}$", "*", rule))]
-            self.assertEqual(given, ["rwk"], path)
-        self.assertIn("\n  /etc/my.cnf r,\n", (COMMON / "apparmor-mysqld").read_text())
-
             env={"PATH": path, "ROOT": str(self.root)},
         )
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -1350,8 +1428,14 @@ class Maintainer(Script):
             program = self.root / "usr/sbin" / name
             program.parent.mkdir(exist_ok=True)
             program.touch()
+            self.make_file("var/lib/mysql-memdiag/mysqld.cnf.sha256", "")
             self.assertFalse(self.purge())
             program.unlink()
+            self.assertFalse((self.root / "var/lib/mysql-memdiag").exists())
+
+    def test_purging_keeps_the_data_where_there_is_no_debconf(self):
+        (self.root / "usr/share/debconf/confmodule").unlink()
+        self.assertFalse(self.purge())
 
     def test_purging_keeps_the_data_of_a_running_server(self):
         data = self.root / "var/lib/mysql"
