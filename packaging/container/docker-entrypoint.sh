@@ -8,6 +8,8 @@
 # zones and the work of hooks, and moves it when it is complete. Whatever ends the script, the next
 # start finds either all or nothing, and removes nothing but what the script has made.
 set -eo pipefail
+# PID 1 ignores a signal for which it has no trap, and bash forgets traps when it becomes mysqld.
+trap 'exit 143' TERM INT
 
 # Files for this run alone. With a read-only root file system, this is a tmpfs. The health check
 # looks here.
@@ -58,12 +60,13 @@ read_settings() { # mysqld and its arguments
 }
 
 # Settings may name files below the data directory by their whole path. Their values relative to it, as options.
+# --initialize loads no plugin, and would not know the options of one without "loose".
 relative() {
   printf '%s\n' "$settings" | awk -v top="$datadir" '
     /^[a-z][a-z0-9-]* +\// && $1 !~ /^(datadir|basedir|socket|tmpdir|pid-file)$/ {
       name = $1; value = $0
       sub(/^[^ ]+ +/, "", value)
-      if (index(value "/", top "/") == 1) print "--" name "=." substr(value, length(top) + 1)
+      if (index(value "/", top "/") == 1) print "--loose-" name "=." substr(value, length(top) + 1)
     }'
 }
 
@@ -75,14 +78,27 @@ require_writable() { # folder, what to do
   [ -w "$1/." ] || mysql_error "user $(id -u) cannot write to $1. $2"
 }
 
-# A new volume belongs to root. Root changes nothing inside a folder that another user owns.
+# namei lists each step of a path, with links and the folders that they lead to.
+trusted() { # path: true if root alone can change where it leads
+  namei -mo "$1" | awk 'NR > 1 && ($2 != "root" || /^ *d(....|.......)w/) { exit 1 }'
+}
+
+# A new volume belongs to root. Root makes and gives away a folder only where no other user can change
+# its path. Elsewhere user mysql makes it.
 leave_root() { # mysqld and its arguments
-  local folder
+  local folder there as_mysql=(setpriv --reuid=mysql --regid=mysql --init-groups)
   for folder in "$datadir" "$state"; do
-    mkdir -p "$folder"
-    [ "$(stat -c %u "$folder")" != 0 ] || chown --no-dereference mysql:mysql "$folder"
+    there=$(dirname "$folder")
+    while [ ! -e "$there" ]; do there=$(dirname "$there"); done
+    if trusted "$there"; then
+      mkdir -p "$folder"
+      [ "$(stat -c %u "$folder")" != 0 ] || chown --no-dereference mysql:mysql "$folder"
+    else
+      [ -e "$folder" ] || "${as_mysql[@]}" mkdir -p "$folder" ||
+        mysql_error "user mysql cannot make $folder. Make it, with owner $(id -u mysql)."
+    fi
   done
-  exec setpriv --reuid=mysql --regid=mysql --init-groups "$0" "$@"
+  exec "${as_mysql[@]}" "$0" "$@"
 }
 
 check_environment() {
@@ -124,8 +140,9 @@ random() { # number of characters
 # Hooks call it, too. SQL comes from stdin; the arguments are options of mysql.
 docker_process_sql() {
   [ "$1" != --dont-use-mysql-root-password ] || shift
-  mysql --defaults-extra-file="$private/root.cnf" --protocol=socket --socket="$socket" --comments \
-    ${database:+"--database=$database"} "$@"
+  # The container's environment (MYSQL_HOST) or a mounted [client] may name another server's host.
+  mysql --defaults-extra-file="$private/root.cnf" --host=localhost --protocol=socket --socket="$socket" \
+    --comments ${database:+"--database=$database"} "$@"
 }
 
 # --- a new data directory -----------------------------------------------------------------
@@ -213,8 +230,9 @@ start_server() { # mysqld and its arguments; sets $server
   until said=$(docker_process_sql -e 'DO 0' 2>&1); do
     kill -0 "$server" 2>/dev/null || mysql_error "the server ended while starting; its messages are above."
     case $said in
-    "ERROR 2"*) sleep 0.1 ;; # not yet
-    *) mysql_error "the server refuses root: $said" ;;
+    # Not yet. A warning of the client may stand before it.
+    *"ERROR 2002 ("* | *"ERROR 2003 ("* | *"ERROR 2013 ("*) sleep 0.1 ;;
+    *) mysql_error "root cannot log in: $said" ;;
     esac
   done
 }
@@ -276,8 +294,7 @@ end_group() { # process group
   kill -KILL -- "-$1" || :
 }
 
-# PID 1 has no default action for signals, and bash runs a trap only between commands. So another
-# process group does the work, and this shell waits.
+# bash runs a trap only between commands. So another process group does the work, and this shell waits.
 make_data_directory() { # mysqld and its arguments
   local worker
   [ -z "$(find "$datadir" -mindepth 1 -maxdepth 1 ! -name '.*' ! -name lost+found ! -path "$making" \
@@ -296,7 +313,7 @@ make_data_directory() { # mysqld and its arguments
     rm -rf "$making"
     mysql_error "no data directory was made; the reason is above. The next start begins anew."
   }
-  trap - TERM INT
+  trap 'exit 143' TERM INT
 }
 
 # --- main ---------------------------------------------------------------------------------

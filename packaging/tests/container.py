@@ -52,6 +52,7 @@ docker_process_sql <<<"$(printf 'CREATE TABLE sourced (a INT PRIMARY KEY)')"
 # During the initialisation the server answers its hooks, but the health check must fail.
 EXECUTED = """#!/bin/sh
 set -eu
+unset MYSQL_HOST
 mysql -uroot "-p$MYSQL_ROOT_PASSWORD" "$MYSQL_DATABASE" -e "CREATE TABLE executed (health INT)"
 health >&2 && was=0 || was=$?
 mysql -uroot "-p$MYSQL_ROOT_PASSWORD" "$MYSQL_DATABASE" -e "INSERT INTO executed VALUES ($was)"
@@ -259,6 +260,8 @@ def everything_asked_for(report: Checks, box: Box) -> None:
     box.hook("5.txt", "")
     box.hook("6.sql", f"CREATE DATABASE {TWIN}")
     env = {
+        # As a container has that is a client of another one, too.
+        "MYSQL_HOST": "db.example.org",
         "MYSQL_ROOT_PASSWORD_FILE": "/secret",
         "MYSQL_DATABASE": DATABASE,
         "MYSQL_USER": "o'hara",
@@ -391,6 +394,10 @@ IN_DATADIR = (
     "--log-bin=/var/lib/mysql/here",
     "--innodb-data-home-dir=/var/lib/mysql",
     "--innodb-undo-directory=/var/lib/mysql/",
+    # An option of a plugin, which --initialize does not load.
+    "--plugin-load-add=group_replication.so",
+    "--loose-group-replication-start-on-boot=OFF",
+    "--loose-group-replication-recovery-ssl-ca=/var/lib/mysql/ca.pem",
 )
 
 

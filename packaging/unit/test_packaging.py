@@ -861,6 +861,121 @@ class EntryPoint(Script):
         self.assertEqual("free\n", self.run_it(lock="x").stdout)
 
 
+# Logs in like the real one: where the host is another, there is no socket.
+CLIENT = """for word; do
+  case $word in
+  --host=*) MYSQL_HOST=${word#*=} ;;
+  --defaults*-file=*) [ ! -e "$ROOT/printed" ] || cat "$ROOT/printed" >&2 ;;
+  esac
+done
+[ "${MYSQL_HOST-localhost}" = localhost ] || { echo "ERROR 2047 (HY000): Wrong or unknown protocol" >&2; exit 1; }
+[ -e "$ROOT/started" ] || { echo "ERROR 2002 (HY000): Can't connect" >&2; exit 1; }
+[ ! -e "$ROOT/error" ] || { cat "$ROOT/error" >&2; exit 1; }
+cat >/dev/null"""
+# Makes a data directory, serves until SIGTERM, and keeps what it was asked for.
+SERVER = """echo "$*" >>$ROOT/asked
+for word; do case $word in --datadir=*) new=${word#*=} ;; esac; done
+case $* in
+*--verbose*) printf "datadir %s\nsocket %s\ntmpdir %s\n" $ROOT/data $ROOT/sock $ROOT
+  cat $ROOT/settings 2>/dev/null; eval "$THEN" ;;
+*--initialize-insecure*) mkdir $new/mysql ;;
+*--skip-networking*) trap 'exit 0' TERM; sleep 0.3; : >$ROOT/started; while :; do sleep 0.05; done ;;
+*) echo started ;;
+esac"""
+
+
+class Started(Script):
+    """The entry point, with stand-ins for server and client."""
+
+    PROGRAMS: tuple[tuple[str, str], ...] = (
+        ("id", "echo 1000"),
+        ("mysql", CLIENT),
+        ("mysqld", SERVER),
+        ("mysql_tzinfo_to_sql", "true"),
+        ("sync", "true"),
+    )
+    NAMES = {"MYSQL_ALLOW_EMPTY_PASSWORD": "1", "THEN": "true"}  # noqa: RUF012
+
+    def setUp(self):
+        super().setUp()
+        self.install_libexec("deb")
+        for folder in ("data", "run/mysqld"):
+            (self.root / folder).mkdir(parents=True)
+
+    def environment(self, **names: str) -> dict[str, str]:
+        path = f"{self.root}/bin:{os.environ['PATH']}"
+        return {"PATH": path, "ROOT": str(self.root), **self.NAMES, **names}
+
+    def run_it(self, **names: str) -> subprocess.CompletedProcess:
+        script = self.moved(ROOT / "packaging/container/docker-entrypoint.sh")
+        text = script.read_text().replace("hooks=/docker", f"hooks={self.root}/docker")
+        script.write_text(text)
+        (self.root / "docker-entrypoint-initdb.d").mkdir(exist_ok=True)
+        return captured([script, "mysqld"], env=self.environment(**names), timeout=120)
+
+    def assert_made(self, done: subprocess.CompletedProcess) -> None:
+        self.assertEqual((done.returncode, done.stdout), (0, "started\n"), done.stderr)
+        self.assertTrue((self.root / "data/mysql").is_dir())
+
+
+class NewDataDirectory(Started):
+    def test_the_environment_and_mounted_settings_may_name_another_host(self):
+        self.make_file("printed", "mysql: [Warning] World-writable config file 'x' is ignored.\n")
+        self.assert_made(self.run_it(MYSQL_HOST="db"))
+        health = self.moved(ROOT / "packaging/container/health")
+        done = captured(["sh", health], env=self.environment(MYSQL_HOST="db"), stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_an_error_that_does_not_pass_ends_it(self):
+        self.make_file("error", "ERROR 2026 (HY000): SSL connection error\n")
+        done = self.run_it()
+        self.assertIn("root cannot log in: ERROR 2026 (HY000)", done.stderr)
+        self.assertEqual((done.returncode, os.listdir(self.root / "data")), (1, []))
+
+    def test_settings_of_a_plugin_that_is_not_loaded_yet_do_not_end_it(self):
+        self.make_file(
+            "settings", f"log-error {self.root}/data/e.log\ngroup-replication-recovery-ssl-ca {self.root}/data/ca.pem\n"
+        )
+        self.assert_made(self.run_it())
+        (made,) = [x for x in (self.root / "asked").read_text().splitlines() if "--initialize-insecure" in x]
+        for option in ("--loose-log-error=./e.log", "--loose-group-replication-recovery-ssl-ca=./ca.pem"):
+            self.assertIn(option, made.split())
+
+    def test_a_signal_before_the_work_begins_ends_it(self):
+        """PID 1 would ignore it without a trap."""
+        done = self.run_it(THEN="kill -TERM $(ps -o ppid= $PPID)")
+        self.assertEqual((done.returncode, done.stdout), (143, ""), done.stderr)
+
+
+class LeavingRoot(Started):
+    """Root makes and gives away folders only where no other user can change the path."""
+
+    PROGRAMS = (
+        *Started.PROGRAMS,
+        ("id", "echo ${AS_MYSQL:-0}"),
+        ("chown", "echo $* >>$ROOT/owners"),
+        ("setpriv", 'shift 3; AS_MYSQL=1000 exec "$@"'),
+        ("mkdir", 'echo ${AS_MYSQL:-root} "$@" >>$ROOT/made\nexec /bin/mkdir "$@"'),
+        ("namei", 'echo f:; echo " drwxr-xr-x ${OWNER:-root} root x"'),
+    )
+
+    def lines(self, name: str) -> list[str]:
+        path = self.root / name
+        return path.read_text().splitlines() if path.exists() else []
+
+    @unittest.skipIf(os.geteuid(), "the folder must be root's")
+    def test_a_new_volume_becomes_user_mysqls(self):
+        self.assert_made(self.run_it())
+        self.assertIn(f"--no-dereference mysql:mysql {self.root}/data", self.lines("owners"))
+
+    def test_a_folder_in_a_volume_of_user_mysql_is_its_own_work(self):
+        (self.root / "data").rmdir()
+        self.assert_made(self.run_it(OWNER="mysql"))
+        self.assertEqual(self.lines("owners"), [])
+        makers = {line.split()[0] for line in self.lines("made") if line.endswith(f" {self.root}/data")}
+        self.assertEqual(makers, {"1000"})
+
+
 class Rotation(Script):
     """Logs of the main server and of instances lie in one folder."""
 
