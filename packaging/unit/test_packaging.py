@@ -1034,6 +1034,10 @@ class Units(unittest.TestCase):
             COMMON / "mysql.service": r"#OOMScoreAdjust=(.*)",
             ROOT / "docs/packages.md": r"^OOMScoreAdjust=(.*)",
             ROOT / "plugin/memdiag/advice/host_rules.cc": r"OOMScoreAdjust=(-\d+)",
+    def test_restart_takes_effect_whatever_restart_says(self):
+        for changes in ({}, product.INSTANCE):
+            self.assertIn("\nRestartForceExitStatus=16\n", product.adapted("mysql.service", changes))
+
         }
         found = [re.findall(pattern, path.read_text(), re.MULTILINE) for path, pattern in places.items()]
         self.assertEqual(found, [["-600"]] * len(places))
