@@ -3,6 +3,7 @@
 Debian has rpm and dnf. Its rpm does not know what is installed, so tests/userland.py tells it.
 """
 
+import json
 import os
 import re
 import shutil
@@ -22,6 +23,10 @@ from tests.machine import Machine
 SERVER, CLIENT = (f"/srv/packages/mysql-memdiag-{x}-*.rpm" for x in ("server", "client"))
 OURS = f"{SERVER} {CLIENT}"
 CONFIG = ROOT / "packaging/rpm/rpmlint.toml"
+# Where upstream's RPM has its plugins, and components their settings.
+STOCKS_PLUGINS = "/usr/lib64/mysql/plugin"
+KEYRING = "component_keyring_file"
+SEALED = "SELECT a FROM sealed.t"
 # dnf has no repository but those on its command line.
 DNF = "dnf -q -y --disablerepo='*' --nogpgcheck --releasever=1"
 
@@ -199,6 +204,7 @@ def stock(run: Run) -> None:
             content.make(session)
         box.run("echo 'sort_buffer_size=333000' >>/etc/my.cnf; systemctl restart mysqld")
         settings = box.run("cat /etc/my.cnf")
+        encrypt(box)
         with kept(report, box, "a stock RPM to ours"), report.checking("dnf replaces a running stock server"):
             box.run(f"{DNF} install --allowerasing {OURS}")
         report.nothing("what has the same files is gone", box.run("rpm -qa 'mysql-community-*'").split())
@@ -206,12 +212,31 @@ def stock(run: Run) -> None:
         report.check("the server is ours", "memdiag" in version(server), version(server))
         report.check("my.cnf is as it was", box.run("cat /etc/my.cnf") == settings)
         report.equal("and counts", server.query("SELECT @@sort_buffer_size").scalar(), "333000")
+        report.equal("encrypted rows can be read", server.query(SEALED).scalar(), "42")
+        with report.checking("an upgrade leaves the link to the keyring's settings"):
+            box.run(f"rpm -U --replacepkgs {OURS}; test -L /usr/lib/mysql/plugin/{KEYRING}.cnf")
         with kept(report, box, "ours back to the stock RPM"), report.checking("dnf replaces ours by the stock server"):
             box.run(f"{DNF} install --allowerasing /root/stock-*.rpm")
         server = Installed(box)
         report.equal("ours was replaced", version(server), theirs)
+        report.equal("encrypted rows can be read again", server.query(SEALED).scalar(), "42")
+        with report.checking("no link is left"):
+            box.run(f"test ! -L /usr/lib/mysql/plugin/{KEYRING}.cnf; test -f {STOCKS_PLUGINS}/{KEYRING}.cnf")
         report.check("my.cnf is still as it was", box.run("cat /etc/my.cnf") == settings)
         service(run, box)
+
+
+def encrypt(box: Machine) -> None:
+    """Gives the stock server a keyring, with settings where upstream's manual has them, and an encrypted table."""
+    for path, text in {
+        "/usr/sbin/mysqld.my": {"components": f"file://{KEYRING}"},
+        f"{STOCKS_PLUGINS}/{KEYRING}.cnf": {"path": "/var/lib/mysql-keyring/keys", "read_only": False},
+    }.items():
+        box.path(path).write_text(json.dumps(text))
+    box.run("systemctl restart mysqld")
+    with Installed(box).connect() as session:
+        session.query("CREATE DATABASE sealed")
+        session.query("CREATE TABLE sealed.t ENCRYPTION = 'Y' AS SELECT 42 AS a")
 
 
 def service(run: Run, box: Machine) -> None:

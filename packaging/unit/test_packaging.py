@@ -695,6 +695,7 @@ esac""",
             (self.root / folder).mkdir(parents=True)
         for name in ("etc/my.cnf", "usr/lib/systemd/system/mysqld.service"):
             (self.root / name).touch()
+        (self.root / "usr/lib/mysql/plugin").mkdir(parents=True)
 
     def scriptlet(self, name: str, left: int = 0) -> None:
         """`left`: how many of this package are installed afterwards."""
@@ -742,6 +743,24 @@ esac""",
                 self.assertFalse((self.root / "running").exists())
                 self.scriptlet("postun")
                 self.assert_set(*state)
+
+    def test_settings_of_components_are_linked_from_a_stock_servers_folder(self):
+        """Without them the keyring has no keys, and encrypted data do not open."""
+        stocks, ours = self.root / "usr/lib64/mysql/plugin", self.root / "usr/lib/mysql/plugin"
+        self.scriptlet("post", 1)
+        self.assertEqual(os.listdir(ours), [])
+        names = ("component_keyring_file.cnf", "component_mine.cnf", "component_keyring_file.so")
+        for name in names:
+            self.make_file(stocks / name, "theirs")
+        self.make_file(ours / "component_mine.cnf", "mine")
+        for _ in range(2):
+            self.scriptlet("post", 1)
+            self.assertEqual(sorted(os.listdir(ours)), list(names[:2]))
+            self.assertEqual([(ours / name).read_text() for name in names[:2]], ["theirs", "mine"])
+        self.scriptlet("preun", 1)
+        self.assertTrue((ours / names[0]).is_symlink())
+        self.scriptlet("preun")
+        self.assertEqual((os.listdir(ours), len(os.listdir(stocks))), ([names[1]], 3))
 
     def test_prestart_alone_makes_the_folders(self):
         self.scriptlet("post", 1)
@@ -1015,6 +1034,10 @@ class Units(unittest.TestCase):
             {"Description", "RequiresMountsFor", "ExecStartPre", "ExecStart", "Alias"},
         )
 
+    def test_restart_takes_effect_whatever_restart_says(self):
+        for changes in ({}, product.INSTANCE):
+            self.assertIn("\nRestartForceExitStatus=16\n", product.adapted("mysql.service", changes))
+
     def test_words_that_are_gone_are_an_error(self):
         with self.assertRaisesRegex(Problem, "mysql.service has no 'gone' any more"):
             product.adapted("mysql.service", {"gone": ""})
@@ -1034,10 +1057,6 @@ class Units(unittest.TestCase):
             COMMON / "mysql.service": r"#OOMScoreAdjust=(.*)",
             ROOT / "docs/packages.md": r"^OOMScoreAdjust=(.*)",
             ROOT / "plugin/memdiag/advice/host_rules.cc": r"OOMScoreAdjust=(-\d+)",
-    def test_restart_takes_effect_whatever_restart_says(self):
-        for changes in ({}, product.INSTANCE):
-            self.assertIn("\nRestartForceExitStatus=16\n", product.adapted("mysql.service", changes))
-
         }
         found = [re.findall(pattern, path.read_text(), re.MULTILINE) for path, pattern in places.items()]
         self.assertEqual(found, [["-600"]] * len(places))
