@@ -203,6 +203,13 @@ function(memdiag_lead_server_calls)
   # sql/memdiag/session_begins.cc
   memdiag_lead_calls(mysqld sql/conn_handler/connection_handler_per_thread.cc
     "thd_prepare_connection[(]thd[)]" _Z22thd_prepare_connectionP3THD DEFINED sql/sql_connect.cc sql_main)
+  # sql/memdiag/found_sessions.cc
+  memdiag_lead_calls(mysqld storage/perfschema/table_uvar_by_thread.cc "find_thd[(]&finder[)]"
+    _ZN18Global_THD_manager8find_thdEP13Find_THD_Impl DEFINED sql/mysqld_thd_manager.cc sql_main)
+  memdiag_lead_calls(mysqld sql/sql_parse.cc "find_thd[(]&find_thd_with_id[)]"
+    _ZN18Global_THD_manager8find_thdEP16Find_thd_with_id DEFINED sql/mysqld_thd_manager.cc sql_main)
+  memdiag_lead_calls(mysqld sql/mysqld_thd_manager.h "~THD_ptr[(][)] { release[(][)]; }"
+    _ZN7THD_ptr7releaseEv DEFINED sql/mysqld_thd_manager.cc sql_main)
   # sql/memdiag/binlog_cache.cc
   memdiag_lead_calls(mysqld sql/binlog_ostream.cc "LOG_PREFIX = \"ML\""
     _Z16open_cached_fileP8IO_CACHEPKcS2_mi DEFINED mysys/mf_cache.cc mysys)

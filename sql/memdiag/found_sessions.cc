@@ -1,0 +1,51 @@
+/*
+  The linker redirects the server's calls of three functions to this file
+  (--wrap, in cmake/upstream/product.cmake). Calls within the file that has the
+  functions are not redirected: those release what was not handed out.
+
+  Threads: any. Errors: as the replaced functions.
+*/
+
+#include "sql/memdiag/found_sessions.h"
+
+#include "sql/mysqld_thd_manager.h"
+
+THD_ptr find(Global_THD_manager *sessions, Find_THD_Impl *wanted) asm(
+    "__real__ZN18Global_THD_manager8find_thdEP13Find_THD_Impl");
+THD_ptr find_and_count(Global_THD_manager *sessions, Find_THD_Impl *wanted) asm(
+    "__wrap__ZN18Global_THD_manager8find_thdEP13Find_THD_Impl");
+THD_ptr find_id(Global_THD_manager *sessions, Find_thd_with_id *wanted) asm(
+    "__real__ZN18Global_THD_manager8find_thdEP16Find_thd_with_id");
+THD_ptr
+find_id_and_count(Global_THD_manager *sessions, Find_thd_with_id *wanted) asm(
+    "__wrap__ZN18Global_THD_manager8find_thdEP16Find_thd_with_id");
+THD *release(THD_ptr *found) asm("__real__ZN7THD_ptr7releaseEv");
+THD *release_and_count(THD_ptr *found) asm("__wrap__ZN7THD_ptr7releaseEv");
+
+namespace {
+
+constinit thread_local unsigned found_sessions = 0;
+
+THD_ptr counted(THD_ptr found) {
+  if (found) ++found_sessions;
+  return found;
+}
+
+}  // namespace
+
+THD_ptr find_and_count(Global_THD_manager *sessions, Find_THD_Impl *wanted) {
+  return counted(find(sessions, wanted));
+}
+
+THD_ptr find_id_and_count(Global_THD_manager *sessions,
+                          Find_thd_with_id *wanted) {
+  return counted(find_id(sessions, wanted));
+}
+
+THD *release_and_count(THD_ptr *found) {
+  THD *const session = release(found);
+  if (session != nullptr) --found_sessions;
+  return session;
+}
+
+bool memdiag::holds_found_session() { return found_sessions != 0; }
