@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "mysys/memdiag/upstream/private_member.h"
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/sql_security_ctx.h"
 #include "sql/binlog.h"
@@ -22,6 +23,16 @@
 #include "sql/table.h"
 #include "sql/transaction_info.h"
 #include "sql/xa.h"
+
+namespace memdiag {
+
+struct Variable_set {
+  using Member = Item_func_set_user_var *set_var_user::*;
+  friend Member member_of(Variable_set);
+};
+template struct Names<Variable_set, &set_var_user::user_var_item>;
+
+}  // namespace memdiag
 
 namespace memdiag::exempt {
 namespace {
@@ -151,6 +162,14 @@ bool has_short_values(const THD &thd) {
   return true;
 }
 
+/** It sets a user variable. With NULL, the variable gives back what it has. */
+bool keeps_variable(const set_var_base &each) {
+  const auto *const variable = dynamic_cast<const set_var_user *>(&each);
+  return variable != nullptr &&
+         (variable->*member_of(Variable_set{}))->arguments()[0]->type() !=
+             Item::NULL_ITEM;
+}
+
 }  // namespace
 
 /** Commands that end something, and EXECUTE: its statement asks by itself. The
@@ -275,9 +294,16 @@ bool has_changed_for_good(const THD *thd) {
 
 bool takes_little(THD *thd) {
   const LEX &lex = *thd->lex;
-  return (lex.sql_command == SQLCOM_SELECT ||
-          lex.sql_command == SQLCOM_SET_OPTION) &&
-         lex.query_tables == nullptr && has_short_values(*thd);
+  switch (lex.sql_command) {
+    case SQLCOM_DROP_TABLE:
+    case SQLCOM_TRUNCATE:
+      return true;
+    case SQLCOM_SELECT:
+    case SQLCOM_SET_OPTION:
+      return lex.query_tables == nullptr && has_short_values(*thd);
+    default:
+      return false;
+  }
 }
 
 bool inserts_little(THD *thd) {
@@ -296,10 +322,7 @@ bool may_keep(THD *thd, bool takes_little) {
       return !lex.set_var_list.is_empty() || lex.result != nullptr;
     case SQLCOM_SET_OPTION:
       return std::any_of(lex.var_list.begin(), lex.var_list.end(),
-                         [](const set_var_base &each) {
-                           return dynamic_cast<const set_var_user *>(&each) !=
-                                  nullptr;
-                         }) &&
+                         keeps_variable) &&
              !(takes_little &&
                thd->security_context()->check_access(REPL_SLAVE_ACL));
     case SQLCOM_PREPARE:

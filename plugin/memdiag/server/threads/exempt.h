@@ -67,16 +67,18 @@ the server without arguments. By such ones, a
 replica learns what the source can do, and says what it can do itself; and so
 does any client when it connects. At an error, the replica's I/O thread would
 stop for good. The parsed items tell, and not the text, because other receivers
-of the binary log write it otherwise. */
+of the binary log write it otherwise.
+Or it is a DROP TABLE or a TRUNCATE, which gives back the rows of a table in
+memory. */
 bool takes_little(THD *thd);
 
 /** The statement is an INSERT or a REPLACE of such values into one table. */
 bool inserts_little(THD *thd);
 
 /** What the statement takes may stay when it has ended: a variable of the
-session, a prepared statement, rows of a table in memory. But not the few bytes
-of a SET that takes little, in a session that may be a replica's. Allocates
-nothing. */
+session, a prepared statement, rows of a table in memory. But not a variable
+that is set to NULL, nor the few bytes of a SET that takes little, in a session
+that may be a replica's. Allocates nothing. */
 bool may_keep(THD *thd, bool takes_little);
 
 }  // namespace memdiag::exempt
