@@ -477,6 +477,7 @@ bool room_for_commit(int64_t bytes) {
     if (i > 0) pause_us(50);
     tell_large(self);
   }
+  keep_turn(self);
   if (!self->in_statement || bytes <= self->commit_promised_bytes) return true;
   settle(self);
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
@@ -499,9 +500,7 @@ void transaction_ended() {
 }
 
 void client_sleeps() {
-  if (thread.commit_bytes == 0) return;
-  leave_turn(&thread);
-  lapse_commit(&thread);
+  if (thread.commit_bytes != 0) lapse_commit(&thread);
 }
 
 void client_is_back() {
@@ -538,7 +537,7 @@ int64_t end() {
   while (self->block_count != 0) drop_block(self, self->block_count - 1);
   self->asked_bytes = 0;
   self->went_on = 0;
-  self->small_waited_us = 0;
+  self->small_waited_us = self->commit_waited_us = 0;
   if (self->token_bytes != 0)
     tokens.give_back(std::exchange(self->token_bytes, 0));
   const int64_t peak = std::exchange(self->peak_bytes, 0);

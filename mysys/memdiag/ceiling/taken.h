@@ -70,6 +70,8 @@ struct Thread {
   uint32_t went_on{0};
   /** How long the statement has waited as a small one. */
   uint64_t small_waited_us{0};
+  /** How long it has waited for what its transaction takes when it commits. */
+  uint64_t commit_waited_us{0};
   /** The size of the large text or packet that the statement began with. 0:
   there is none. */
   int64_t text_bytes{0};

@@ -34,40 +34,61 @@ its own. An empty object of protobuf's has two to four bytes in the message, and
 64 to 80 in memory. */
 constexpr int64_t taken_per_stranger = 32;
 
-/** The thread whose statement goes on to its end. A statement that waits within
-malloc() cannot be refused a block, and keeps what others wait for: if each of
-many took one block more in turn, none would come to its end. */
-constinit std::atomic<const Thread *> in_lane{nullptr};
-/** When it last took memory. One that has taken none for long, because it
-sleeps or its client does not read, loses the lane to the next one that asks. */
-constinit std::atomic<uint64_t> lane_used_us{0};
+/** One thread has it. One that has not used it for long loses it to the next
+one that asks: it sleeps, its client does not read, or it waits for what another
+one has. */
+class Turn {
+ public:
+  /** @return true: the thread has it, and uses it */
+  bool take(const Thread *self) {
+    const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+    const Thread *holder = m_holder.load(std::memory_order_relaxed);
+    // The holder may have used it after this look at the clock.
+    const bool is_free =
+        holder == nullptr || holder == self ||
+        now_us >= m_used_us.load(std::memory_order_relaxed) + longest_ask_us;
+    if (!is_free || !m_holder.compare_exchange_strong(
+                        holder, self, std::memory_order_relaxed))
+      return false;
+    m_used_us.store(now_us, std::memory_order_relaxed);
+    return true;
+  }
+  bool is_of(const Thread *self) const {
+    return m_holder.load(std::memory_order_relaxed) == self;
+  }
+  void keep(const Thread *self) {
+    if (is_of(self))
+      m_used_us.store(clock_us(CLOCK_MONOTONIC), std::memory_order_relaxed);
+  }
+  void leave(const Thread *self) {
+    // Another thread may take it between a look and a store.
+    const Thread *holder = self;
+    if (is_of(self))
+      m_holder.compare_exchange_strong(holder, nullptr,
+                                       std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<const Thread *> m_holder{nullptr};
+  std::atomic<uint64_t> m_used_us{0};
+};
+
+/** Of the thread whose statement goes on to its end. A statement that waits
+within malloc() cannot be refused a block, and keeps what others wait for: if
+each of many took one block more in turn, none would come to its end. */
+constinit Turn lane;
 
 /** @return true: the thread has the lane, and is half a reserve from the limit
 at least */
-bool take_lane(Thread *self) {
-  if (account.left_bytes() < -account.marks().reserve_bytes / 2) return false;
-  const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
-  const Thread *holder = in_lane.load(std::memory_order_relaxed);
-  // The holder may have used it after this look at the clock.
-  const bool is_free =
-      holder == nullptr || holder == self ||
-      now_us >= lane_used_us.load(std::memory_order_relaxed) + longest_ask_us;
-  if (!is_free ||
-      !in_lane.compare_exchange_strong(holder, self, std::memory_order_relaxed))
-    return false;
-  lane_used_us.store(now_us, std::memory_order_relaxed);
-  return true;
+bool take_lane(const Thread *self) {
+  return account.left_bytes() >= -account.marks().reserve_bytes / 2 &&
+         lane.take(self);
 }
 
-/** The thread whose transaction takes much when it commits. */
-constinit std::atomic<const Thread *> has_turn{nullptr};
-
-bool take_turn(const Thread *self) {
-  const Thread *holder = nullptr;
-  return has_turn.compare_exchange_strong(holder, self,
-                                          std::memory_order_relaxed) ||
-         holder == self;
-}
+/** Of the thread whose transaction takes much when it commits. InnoDB does not
+see who waits for it: the one that has it may wait for a row lock of such a one.
+*/
+constinit Turn commit_turn;
 
 /** The ceiling is OFF or WATCH now, another target began, or clients have had
 their time to end before a shutdown. */
@@ -219,17 +240,10 @@ void tell_large(Thread *self) {
   if (!self->told_large) self->told_large = ask_owner(&Owner::is_large, true);
 }
 
-void keep_lane(const Thread *self) {
-  if (in_lane.load(std::memory_order_relaxed) == self)
-    lane_used_us.store(clock_us(CLOCK_MONOTONIC), std::memory_order_relaxed);
-}
-
-void leave_lane(const Thread *self) {
-  // Another thread may take it between a look and a store.
-  const Thread *holder = in_lane.load(std::memory_order_relaxed);
-  if (holder == self)
-    in_lane.compare_exchange_strong(holder, nullptr, std::memory_order_relaxed);
-}
+void keep_lane(const Thread *self) { lane.keep(self); }
+void leave_lane(const Thread *self) { lane.leave(self); }
+void keep_turn(const Thread *self) { commit_turn.keep(self); }
+void leave_turn(const Thread *self) { commit_turn.leave(self); }
 
 bool ends_at_once(const Thread *self) {
   return self->taker.told_to_end.load(std::memory_order_acquire) &&
@@ -244,8 +258,8 @@ bool wait(Thread *self, int64_t bytes, May may) {
                                       ask_owner(&Owner::holds_lock, false)
                                   ? longest_with_lock_us
                                   : UINT64_MAX;
-  if (may.refusal != Refusal::after_the_wait &&
-      in_lane.load(std::memory_order_relaxed) == self && take_lane(self))
+  if (may.refusal != Refusal::after_the_wait && lane.is_of(self) &&
+      take_lane(self))
     return true;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   const int64_t left_before = account.left_bytes();
@@ -358,8 +372,10 @@ void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
 
 bool wait_for_commit(Thread *self, int64_t bytes) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  // A client waits for its answer since it sent the packet.
+  const uint64_t before_us = self->text_waited_us + self->commit_waited_us;
   const int64_t left_before = account.left_bytes();
-  const int64_t reserve = account.marks().reserve_bytes;
+  const Marks marks = account.marks();
   uint64_t now_us = began_us;
   // Those whose clients sleep now may come back.
   const auto fits = [bytes](int64_t still) {
@@ -367,32 +383,35 @@ bool wait_for_commit(Thread *self, int64_t bytes) {
                bytes >=
            still;
   };
-  const auto is_over = [&](uint64_t longest_us) {
-    now_us = clock_us(CLOCK_MONOTONIC);
-    // A client waits for its answer since it sent the packet.
-    return waits_are_over(self) || is_to_end(self) ||
-           now_us - began_us + self->text_waited_us >= longest_us;
+  const auto is_over = [&](bool in_turn) {
+    return before_us + (now_us - began_us) >=
+           (in_turn && fits(-marks.reserve_bytes) ? longest_ask_us
+                                                  : longest_large_ask_us);
   };
-  while (!fits(account.marks().plenty_bytes) && !take_turn(self) &&
-         !is_over(longest_large_ask_us))
+  bool has_room = false;
+  bool is_free = false;
+  bool ends = false;
+  for (;;) {
+    const bool in_turn = fits(marks.plenty_bytes) || commit_turn.take(self);
+    has_room = in_turn && fits(marks.reserve_bytes);
+    is_free = waits_are_over(self);
+    ends = is_to_end(self);
+    if (has_room || is_free || ends || is_over(in_turn)) break;
+    if (in_turn) {
+      // The giver gives back for it.
+      tell_large(self);
+      waits(self, bytes, false);
+      tell_owner(&Owner::call_giver);
+    }
     wait_for_round(rounds.ended(), 0);
-  // From here on the giver gives back for it.
-  while (!fits(reserve) &&
-         !is_over(fits(-reserve) ? longest_ask_us : longest_large_ask_us)) {
-    tell_large(self);
-    waits(self, bytes, false);
-    tell_owner(&Owner::call_giver);
-    wait_for_round(rounds.ended(), 0);
+    now_us = clock_us(CLOCK_MONOTONIC);
   }
   waits_no_more(self);
-  const bool may = waits_are_over(self) || (!is_to_end(self) && fits(-reserve));
-  if (now_us != began_us) note_wait(now_us - began_us, false, left_before);
+  const bool may = is_free || (!ends && fits(-marks.reserve_bytes));
+  if (now_us == began_us) return may;
+  self->commit_waited_us += now_us - began_us;
+  note_wait(now_us - began_us, may && !has_room && !is_free, left_before);
   return may;
-}
-
-void leave_turn(const Thread *self) {
-  if (has_turn.load(std::memory_order_relaxed) == self)
-    has_turn.store(nullptr, std::memory_order_relaxed);
 }
 
 void note_text(int64_t bytes, int64_t peak_bytes) {

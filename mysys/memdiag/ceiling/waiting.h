@@ -88,13 +88,14 @@ void leave_lane(const Thread *self);
 
 /** The transaction will take so much when it commits, where it neither waits
 nor ends. So its statement waits for that. Where there is not plenty, one after
-the other does, and the next one only when the transaction has ended, or when
-its client sleeps. The wait is as long as that for a block: longer if to go on
-would end the server.
+the other does: the next one when the transaction has ended, or has asked for
+nothing for some seconds. All waits of a statement together are as long as that
+for a block: longer if to go on would end the server.
 @return false: there is no room, or the statement is to end */
 bool wait_for_commit(Thread *self, int64_t bytes);
-/** The transaction has ended, or its client sleeps: others go on beside what is
-promised to it. */
+/** The thread's transaction writes more: if it has the turn, it keeps it. */
+void keep_turn(const Thread *self);
+/** The transaction has ended. */
 void leave_turn(const Thread *self);
 
 /** A large packet, and the copy of its text, come before the statement. As a

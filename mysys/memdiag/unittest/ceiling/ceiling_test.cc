@@ -863,11 +863,19 @@ TEST_F(Ceiling,
   EXPECT_GE(now_us - began_us, longest_large_ask_us);
   EXPECT_EQ(1u, errors);
   EXPECT_EQ(0, account.promised_bytes());
-  // A reserve behind the target, it goes on.
+  // Its waits count together.
+  const uint64_t second_us = now_us;
+  EXPECT_FALSE(room_for_commit(300 * mb));
+  EXPECT_LT(now_us - second_us, longest_ask_us);
+  // A reserve behind the target, the next one goes on.
+  end();
+  begin(0);
+  const uint64_t went_on = counters.went_on;
   const uint64_t again_us = now_us;
   EXPECT_TRUE(room_for_commit(210 * mb));
   EXPECT_GE(now_us - again_us, longest_ask_us);
   EXPECT_LT(now_us - again_us, longest_large_ask_us / 2);
+  EXPECT_EQ(went_on + 1, counters.went_on);
 }
 
 TEST_F(Ceiling, one_that_is_to_end_does_not_wait_for_its_commit) {
@@ -900,6 +908,52 @@ TEST_F(Ceiling, one_commit_after_the_other_has_the_room) {
   EXPECT_TRUE(passed);
 }
 
+/** It may wait for a row lock of the next one, which InnoDB cannot see. */
+TEST_F(Ceiling, a_turn_to_commit_that_is_not_used_goes_to_the_next_one) {
+  begin_statement();
+  EXPECT_TRUE(room_for_commit(150 * mb));
+  const uint64_t went_on = counters.went_on;
+  uint64_t waited_us = 0;
+  std::thread other([&waited_us] {
+    on_event(true, 0, 0);
+    begin(0);
+    const uint64_t began_us = now_us;
+    EXPECT_TRUE(room_for_commit(20 * mb));
+    waited_us = now_us - began_us;
+    EXPECT_EQ(170 * mb, account.promised_bytes());
+    end();
+  });
+  {
+    const Giver giver(longest_ask_us / 4, false);
+    other.join();
+  }
+  EXPECT_GE(waited_us, longest_ask_us / 2);
+  EXPECT_LT(waited_us, longest_large_ask_us / 2);
+  EXPECT_EQ(went_on, counters.went_on) << "it had room";
+}
+
+TEST_F(Ceiling, a_transaction_that_writes_more_keeps_its_turn_to_commit) {
+  begin_statement();
+  EXPECT_TRUE(room_for_commit(150 * mb));
+  std::atomic<bool> passed{false};
+  std::thread other([&passed] {
+    on_event(true, 0, 0);
+    begin(0);
+    EXPECT_TRUE(room_for_commit(20 * mb));
+    passed = true;
+    end();
+  });
+  for (int i = 0; i < 4; ++i) {
+    now_us += longest_ask_us / 2;
+    EXPECT_TRUE(room_for_commit(mb));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_FALSE(passed);
+  end();
+  other.join();
+  EXPECT_TRUE(passed);
+}
+
 /** Its COMMIT has yet to take what it was promised. */
 TEST_F(Ceiling, a_transaction_whose_client_sleeps_keeps_its_room_alone) {
   static thread_local bool goes_on;
@@ -917,6 +971,7 @@ TEST_F(Ceiling, a_transaction_whose_client_sleeps_keeps_its_room_alone) {
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_EQ(150 * mb, account.promised_bytes()) << "it runs";
+  now_us += longest_ask_us;
   client_sleeps();
   other.join();
   EXPECT_EQ(150 * mb, account.promised_bytes());
