@@ -141,8 +141,6 @@ function(memdiag_watch_x_messages)
     _ZN6google8protobuf11MessageLite20ParseFromCodedStreamEPNS0_2io16CodedInputStreamE)
   memdiag_lead_calls(mysqld ${folder}/session.cc "m_dispatcher[.]execute[(]command[)]"
     _ZN3xpl10Dispatcher7executeERKN3ngs15Message_requestE)
-  memdiag_lead_calls(mysqld ${folder}/sql_data_context.cc "srv_session_close[(]m_mysql_session[)]"
-    _Z17srv_session_closeP11Srv_session)
   memdiag_lead_calls(mysqld ${folder}/sql_data_context.cc "command_service_run_command[(]"
     _Z27command_service_run_commandP11Srv_session19enum_server_commandPK8COM_DATAPK12CHARSET_INFOPK22st_command_service_cbs17cs_text_or_binaryPv)
   if(WITH_LTO)
@@ -210,6 +208,11 @@ function(memdiag_lead_server_calls)
     _ZN18Global_THD_manager8find_thdEP16Find_thd_with_id DEFINED sql/mysqld_thd_manager.cc sql_main)
   memdiag_lead_calls(mysqld sql/mysqld_thd_manager.h "~THD_ptr[(][)] { release[(][)]; }"
     _ZN7THD_ptr7releaseEv DEFINED sql/mysqld_thd_manager.cc sql_main)
+  # sql/memdiag/transactions.cc
+  memdiag_lead_calls(mysqld sql/transaction.cc "res = ha_commit_trans[(]thd, true"
+    _Z15ha_commit_transP3THDbb DEFINED sql/handler.cc sql_main)
+  memdiag_lead_calls(mysqld sql/transaction.cc "res = ha_rollback_trans[(]thd, true[)]"
+    _Z17ha_rollback_transP3THDb DEFINED sql/handler.cc sql_main)
   # sql/memdiag/binlog_cache.cc
   memdiag_lead_calls(mysqld sql/binlog_ostream.cc "LOG_PREFIX = \"ML\""
     _Z16open_cached_fileP8IO_CACHEPKcS2_mi DEFINED mysys/mf_cache.cc mysys)

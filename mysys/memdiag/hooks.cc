@@ -176,6 +176,7 @@ bool memdiag_refuses_commit(int64_t bytes) {
 }
 
 void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
+  // XA PREPARE ends it for this session.
   if (!in_transaction) memdiag::ceiling::transaction_ended();
   if (!block_events::any_is_on() && !profiling::is_on()) {
     (void)statement_gate::statement_ended();
@@ -215,8 +216,6 @@ bool memdiag_message_comes(size_t size, bool connects) {
 bool memdiag_message_goes_on() { return memdiag::ceiling::message_goes_on(); }
 
 void memdiag_message_ended() { memdiag::ceiling::message_ended(); }
-
-void memdiag_transaction_ended() { memdiag::ceiling::transaction_ended(); }
 
 bool memdiag_value_is_refused(size_t size) {
   return !memdiag::ceiling::value_comes(size);

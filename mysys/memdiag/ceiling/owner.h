@@ -135,9 +135,6 @@ struct Owner {
   /** The calling thread holds a lock of the server's that others need at any
   time. It waits when it has left that. Called from malloc(). */
   bool (*holds_lock)(){nullptr};
-  /** The calling thread's statement has ended, and its transaction has not.
-  Called where it may lock and allocate. */
-  bool (*transaction_goes_on)(){nullptr};
   /** The calling thread's statement was told to end, and takes a step that an
   error breaks off. Called where it may allocate.
   @return true: there is an error, and the statement ends */

@@ -499,6 +499,16 @@ void transaction_ended() {
   leave_turn(&thread);
 }
 
+void part_of_transaction_ended(bool undone) {
+  Thread *const self = &thread;
+  if (!undone)
+    self->commit_stays_bytes = self->commit_bytes;
+  else if (self->commit_stays_bytes != 0)
+    undo_commit(self);
+  else
+    transaction_ended();
+}
+
 void client_sleeps() {
   if (thread.commit_bytes != 0) lapse_commit(&thread);
 }
@@ -518,8 +528,6 @@ int64_t end() {
   if (self->expected_bytes != 0)
     account.expect(-std::exchange(self->expected_bytes, 0));
   leave_lane(self);
-  if (self->commit_bytes != 0 && !ask_owner(&Owner::transaction_goes_on, false))
-    transaction_ended();
   const bool ran = self->in_statement;
   if (!ran && !self->asked_without) return 0;
   const int64_t text = std::exchange(self->text_bytes, 0);

@@ -97,6 +97,9 @@ bool room_for_commit(int64_t bytes);
 /** The calling thread's transaction has ended: nothing more is promised to it.
  */
 void transaction_ended();
+/** A statement of it has ended, and it goes on.
+@param undone  the statement was rolled back: no more is promised than before */
+void part_of_transaction_ended(bool undone);
 /** The calling thread waits for its client, and has for some seconds. */
 void client_sleeps();
 /** That wait is over. */

@@ -139,9 +139,14 @@ void promise_commit(Thread *self, int64_t bytes) {
   see_commit(self);
 }
 
-void forget_commit(Thread *self) {
-  self->commit_bytes = 0;
+void undo_commit(Thread *self) {
+  self->commit_bytes = self->commit_stays_bytes;
   see_commit(self);
+}
+
+void forget_commit(Thread *self) {
+  self->commit_stays_bytes = 0;
+  undo_commit(self);
 }
 
 void expect(Thread *self) {

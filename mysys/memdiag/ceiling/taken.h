@@ -102,6 +102,8 @@ struct Thread {
   int64_t commit_bytes{0};
   int64_t commit_from_bytes{0};
   int64_t commit_promised_bytes{0};
+  /** It takes so much for its statements that have ended. */
+  int64_t commit_stays_bytes{0};
   /** Not promised while the client sleeps. */
   int64_t commit_lapsed_bytes{0};
   uint32_t generation{0};
@@ -166,6 +168,8 @@ void renew_commit(Thread *self);
 /** Its transaction takes so much, or as much as was promised if that is more.
  */
 void promise_commit(Thread *self, int64_t bytes);
+/** A statement of its transaction is undone. */
+void undo_commit(Thread *self);
 /** Its transaction has ended. */
 void forget_commit(Thread *self);
 

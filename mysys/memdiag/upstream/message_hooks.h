@@ -1,8 +1,7 @@
 /*
   The functions that threads of the X plugin call while they read a message of
-  the X protocol (plugin/x/memdiag_messages.cc), before they copy a value of a
-  row (plugin/x/memdiag_rows.cc), and when a session has ended
-  (plugin/x/memdiag_sessions.cc). They are weak, as in
+  the X protocol (plugin/x/memdiag_messages.cc), and before they copy a value of
+  a row (plugin/x/memdiag_rows.cc). They are weak, as in
   mysys/memdiag/upstream/hooks.h. The thread that serves the client calls them.
   Units: bytes.
 */
@@ -24,8 +23,6 @@ extern "C" {
 [[gnu::weak]] bool memdiag_message_goes_on();
 /** The message was answered, and its memory is freed. */
 [[gnu::weak]] void memdiag_message_ended();
-/** A session's transaction was rolled back without a statement. */
-[[gnu::weak]] void memdiag_transaction_ended();
 /** The calling thread's statement copies a value of so much into its answer.
 @return true: it must end instead, and the error was raised */
 [[gnu::weak]] bool memdiag_value_is_refused(size_t size);

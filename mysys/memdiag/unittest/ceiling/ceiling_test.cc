@@ -118,6 +118,7 @@ class Ceiling : public testing::Test {
   ~Ceiling() override {
     begin(0);
     end();
+    transaction_ended();
     exempt_thread(true);
     switch_off();
     EXPECT_EQ(0, account.promised_bytes());
@@ -800,10 +801,7 @@ TEST_F(Ceiling, a_step_ends_once_its_statement_was_told_to_end) {
 
 TEST_F(Ceiling,
        what_a_commit_will_take_is_promised_until_its_transaction_ends) {
-  static bool goes_on;
-  goes_on = true;
-  static constexpr Owner owner{.transaction_goes_on = [] { return goes_on; }};
-  begin_statement(&owner);
+  begin_statement();
   exempt_thread(false);
   EXPECT_TRUE(commit_is_small(12 * mb));
   EXPECT_FALSE(commit_is_small(13 * mb));
@@ -824,16 +822,46 @@ TEST_F(Ceiling,
   EXPECT_EQ(90 * mb, account.promised_bytes());
   on_event(true, 200 * mb, 40 * mb);
   EXPECT_EQ(0, account.promised_bytes());
-  goes_on = false;
   end();
+  transaction_ended();
   EXPECT_TRUE(room_for_commit(500 * mb));
   EXPECT_EQ(0, account.promised_bytes());
 }
 
+/** A CALL or an event goes on when its transaction has ended. */
+TEST_F(Ceiling, a_transaction_that_ends_in_a_statement_has_no_promise_more) {
+  begin_statement();
+  EXPECT_TRUE(room_for_commit(150 * mb));
+  transaction_ended();
+  EXPECT_EQ(0, account.promised_bytes());
+  EXPECT_TRUE(room_for_commit(20 * mb));
+  EXPECT_EQ(20 * mb, account.promised_bytes());
+}
+
+TEST_F(Ceiling, a_statement_that_is_undone_leaves_the_promise_before_it) {
+  begin_statement();
+  EXPECT_TRUE(room_for_commit(20 * mb));
+  part_of_transaction_ended(false);
+  EXPECT_TRUE(room_for_commit(100 * mb));
+  part_of_transaction_ended(true);
+  EXPECT_EQ(20 * mb, account.promised_bytes());
+  transaction_ended();
+  EXPECT_TRUE(room_for_commit(150 * mb));
+  part_of_transaction_ended(true);
+  EXPECT_EQ(0, account.promised_bytes());
+  std::thread other([] {
+    on_event(true, 0, 0);
+    begin(0);
+    EXPECT_TRUE(room_for_commit(150 * mb)) << "the turn is free";
+    transaction_ended();
+    end();
+  });
+  other.join();
+}
+
 /** Such as by COM_RESET_CONNECTION, or with a session of the X protocol. */
 TEST_F(Ceiling, a_transaction_that_ends_otherwise_leaves_nothing_promised) {
-  static constexpr Owner owner{.transaction_goes_on = [] { return true; }};
-  begin_statement(&owner);
+  begin_statement();
   EXPECT_TRUE(room_for_commit(150 * mb));
   end();
   EXPECT_EQ(150 * mb, account.promised_bytes());
@@ -897,12 +925,14 @@ TEST_F(Ceiling, one_commit_after_the_other_has_the_room) {
     on_event(true, 0, 0);
     begin(0);
     passed = room_for_commit(120 * mb);
+    transaction_ended();
     end();
   });
   const Giver giver(1, false);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_FALSE(passed);
   EXPECT_EQ(150 * mb, account.promised_bytes());
+  transaction_ended();
   end();
   other.join();
   EXPECT_TRUE(passed);
@@ -921,6 +951,7 @@ TEST_F(Ceiling, a_turn_to_commit_that_is_not_used_goes_to_the_next_one) {
     EXPECT_TRUE(room_for_commit(20 * mb));
     waited_us = now_us - began_us;
     EXPECT_EQ(170 * mb, account.promised_bytes());
+    transaction_ended();
     end();
   });
   {
@@ -941,6 +972,7 @@ TEST_F(Ceiling, a_transaction_that_writes_more_keeps_its_turn_to_commit) {
     begin(0);
     EXPECT_TRUE(room_for_commit(20 * mb));
     passed = true;
+    transaction_ended();
     end();
   });
   for (int i = 0; i < 4; ++i) {
@@ -949,6 +981,7 @@ TEST_F(Ceiling, a_transaction_that_writes_more_keeps_its_turn_to_commit) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   EXPECT_FALSE(passed);
+  transaction_ended();
   end();
   other.join();
   EXPECT_TRUE(passed);
@@ -956,10 +989,7 @@ TEST_F(Ceiling, a_transaction_that_writes_more_keeps_its_turn_to_commit) {
 
 /** Its COMMIT has yet to take what it was promised. */
 TEST_F(Ceiling, a_transaction_whose_client_sleeps_keeps_its_room_alone) {
-  static thread_local bool goes_on;
-  goes_on = true;
-  static constexpr Owner owner{.transaction_goes_on = [] { return goes_on; }};
-  begin_statement(&owner);
+  begin_statement();
   EXPECT_TRUE(room_for_commit(150 * mb));
   end();
   std::thread other([] {
@@ -967,6 +997,7 @@ TEST_F(Ceiling, a_transaction_whose_client_sleeps_keeps_its_room_alone) {
     begin(0);
     EXPECT_TRUE(room_for_commit(20 * mb));
     EXPECT_EQ(170 * mb, account.promised_bytes());
+    transaction_ended();
     end();
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -975,15 +1006,12 @@ TEST_F(Ceiling, a_transaction_whose_client_sleeps_keeps_its_room_alone) {
   client_sleeps();
   other.join();
   EXPECT_EQ(150 * mb, account.promised_bytes());
-  goes_on = false;
+  transaction_ended();
   end();
 }
 
 TEST_F(Ceiling, while_a_client_sleeps_its_transaction_takes_no_reserve) {
-  static thread_local bool goes_on;
-  goes_on = true;
-  static constexpr Owner owner{.transaction_goes_on = [] { return goes_on; }};
-  begin_statement(&owner);
+  begin_statement();
   const Giver giver(longest_ask_us, false);
   EXPECT_TRUE(room_for_commit(190 * mb));
   end();
@@ -1003,14 +1031,13 @@ TEST_F(Ceiling, while_a_client_sleeps_its_transaction_takes_no_reserve) {
     on_event(true, 0, 0);
     begin(0);
     EXPECT_FALSE(room_for_commit(30 * mb)) << "the other client may come back";
-    goes_on = true;
     EXPECT_TRUE(room_for_commit(20 * mb));
     end();
     EXPECT_EQ(204 * mb, account.promised_bytes());
     client_sleeps();
     EXPECT_EQ(184 * mb, account.promised_bytes());
     client_is_back();
-    goes_on = false;
+    transaction_ended();
     end();
   });
   other.join();
@@ -1019,7 +1046,7 @@ TEST_F(Ceiling, while_a_client_sleeps_its_transaction_takes_no_reserve) {
   client_is_back();
   EXPECT_EQ(180 * mb, account.promised_bytes());
   EXPECT_EQ(0, lapsed_bytes);
-  goes_on = false;
+  transaction_ended();
   end();
 }
 
@@ -2245,7 +2272,6 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
       .ends_at_once = maybe,
       .must_succeed = [] { return one_of(8) == 0; },
       .holds_lock = [] { return one_of(8) == 0; },
-      .transaction_goes_on = [] { return one_of(4) == 0; },
       .gives_up = maybe};
   EXPECT_EQ(0, switch_on(&owner));
   let_threads_wait(true);
@@ -2261,7 +2287,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
     exempt_thread(seed % 2 == 0);
     for (int i = 0; i < 5000; ++i) {
       const size_t size = size_t{one_of(48)} << (10 + one_of(11));
-      switch (one_of(13)) {
+      switch (one_of(15)) {
         case 0:
           taker = begin(one_of(2) * int64_t{one_of(64)} * mb);
           break;
@@ -2302,13 +2328,19 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
         case 11:
           (void)room_for_commit(static_cast<int64_t>(size));
           break;
+        case 12:
+          part_of_transaction_ended(maybe());
+          break;
+        case 13:
+          transaction_ended();
+          break;
         default:
           (void)end();
       }
     }
     begin(0);
-    do (void)end();
-    while (thread.commit_bytes != 0);
+    (void)end();
+    transaction_ended();
     exempt_thread(true);
     random = nullptr;
   };

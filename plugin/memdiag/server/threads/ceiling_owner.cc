@@ -307,15 +307,6 @@ bool holds_lock() {
   return thd != nullptr && server_locks::holds_one(*thd);
 }
 
-bool transaction_goes_on() {
-  const THD *const thd = current_thd;
-  if (thd == nullptr || !thd->in_active_multi_stmt_transaction()) return false;
-  // After COMMIT AND CHAIN, or BEGIN in a transaction, it is another one.
-  const enum_sql_command command = own().command;
-  return command != SQLCOM_COMMIT && command != SQLCOM_ROLLBACK &&
-         command != SQLCOM_BEGIN;
-}
-
 bool breaks_off() {
   THD *const thd = current_thd;
   if (!is_executing() || must_succeed()) return false;

@@ -256,7 +256,6 @@ bool is_before_parser();
 bool ends_at_once();
 bool must_succeed();
 bool holds_lock();
-bool transaction_goes_on();
 bool breaks_off();
 bool gives_up();
 void refused(uint64_t waited_us);
