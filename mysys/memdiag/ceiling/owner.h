@@ -132,8 +132,9 @@ struct Owner {
   INFORMATION_SCHEMA below a latch.
   Or it reads the dictionary, whose objects are kept. Called from malloc(). */
   bool (*must_succeed)(){nullptr};
-  /** The calling thread holds a lock of the server's that others need at any
-  time. It waits when it has left that. Called from malloc(). */
+  /** The calling thread holds a lock of the server's, or of any session, that
+  others need at any time. It waits when it has left that; at once for a block
+  that is larger than the reserve. Called from malloc(). */
   bool (*holds_lock)(){nullptr};
   /** The calling thread's statement was told to end, and takes a step that an
   error breaks off. Called where it may allocate.

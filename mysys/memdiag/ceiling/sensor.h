@@ -155,7 +155,8 @@ class No_wait {
   const bool m_was_busy;
 };
 
-/** A new connection waits while the level is red, for a second at most. */
+/** A thread that was made for new connections waits before its first one while
+the level is red, for a second at most. */
 void before_connection();
 
 /** @name What jemalloc and the pools call; for tests @{ */

@@ -1,7 +1,7 @@
 /*
   Locks of the server that other sessions need at any time: to connect, to end,
-  to read a variable, or to be granted something. A thread that holds one must
-  not wait for memory.
+  to read or set a variable, to be killed, or to be granted something. A thread
+  that holds one must not wait for memory.
 
   Threads: about the calling one. Locks: none. Works within malloc(): it
   allocates nothing.
