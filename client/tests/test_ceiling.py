@@ -137,6 +137,11 @@ class WhatIf(unittest.TestCase):
         ):
             self.assertIn(part, words)
 
+    def test_a_target_in_bytes_has_a_unit(self):
+        data = with_parts()
+        data["sources"]["variables"]["rows"][0]["memdiag_memory_target"] = 3 * GIB
+        self.assertIn("AUTO (now: 3.00 GiB)", self.words(data, 1200 * MIB))
+
     def test_it_does_not_fit(self):
         words = self.words(with_parts(), 450 * MIB)
         self.assertIn(

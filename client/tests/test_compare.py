@@ -544,6 +544,14 @@ class Files(Scratch):
         self.assertIn("does not count in the exit status", words)
         history = json.loads(self.output("what-if", path, "--limit", "200M", "--json")[1])["history"]
         self.assertEqual((history["gives_back_by_itself"], history["purge_counts"]), (True, False))
+        # A target in bytes is a number in the snapshot.
+        data["sources"]["variables"]["rows"][0]["memdiag_memory_target"] = 1 << 30
+        path.write_text(as_json.render(Page("", [report(data)], [], [data])))
+        self.assertIn("the server purges by itself", self.output("what-if", path, "--limit", "200M")[1])
+        data["sources"]["variables"]["rows"][0]["memdiag_memory_target"] = "OFF"
+        path.write_text(as_json.render(Page("", [report(data)], [], [data])))
+        words = self.output("what-if", path, "--limit", "200M")[1]
+        self.assertIn("AUTO purges by itself, below a limit of a control group", words)
 
 
 class Replay(unittest.TestCase):

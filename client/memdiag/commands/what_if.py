@@ -135,8 +135,8 @@ def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None, bool]
     return samples, view, _gives_back(view.variable("memdiag_memory_target"))
 
 
-def _gives_back(target: str | None) -> bool:
-    return (target or "OFF").upper() not in ("OFF", "WATCH")
+def _gives_back(target: Any) -> bool:
+    return str(target or "OFF").upper() not in ("OFF", "WATCH")
 
 
 def of_history(found: list[dict[str, Any]]) -> list[Sample]:
@@ -199,7 +199,7 @@ def limit_lines(outcome: Outcome, samples: list[Sample], limit: int, gives_back:
                 + (
                     "the server purges by itself, as memdiag_memory_target is not OFF."
                     if gives_back
-                    else "memdiag_memory_target = AUTO purges by itself."
+                    else "memdiag_memory_target = AUTO purges by itself, below a limit of a control group."
                 )
             )
         else:
@@ -224,7 +224,8 @@ def ceiling_lines(view: View, limit: int) -> list[str]:
     marks, floor, need = marks_of_limit(limit), pool_floor(view), needed_at_rest(view)
     if marks.target <= 0:
         return ["", "The ceiling has no target below this limit: its margin alone is more."]
-    now = view.variable("memdiag_memory_target") or "not known"
+    target = view.variable("memdiag_memory_target")
+    now = size(target) if isinstance(target, int) else target or "not known"
     lines = [
         "",
         f"With memdiag_memory_target = AUTO (now: {now}) the server would stay below a target of {size(marks.target)}:"
