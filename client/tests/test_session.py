@@ -238,9 +238,11 @@ class Harm(unittest.TestCase):
                 self.assertFalse(struct.unpack_from("<I", server.heard, 4)[0] & 0x800)
 
     def test_a_certificate_that_is_not_trusted(self):
-        for code, why, words in (
-            (19, "self-signed certificate", "is VERIFY_CA: self-signed certificate; name its authority with --ssl-ca"),
-            (62, "Hostname mismatch.", "is VERIFY_CA: Hostname mismatch$"),
+        for code, why, named, words in (
+            (19, "self-signed certificate", {}, ": self-signed certificate; name its authority with --ssl-ca"),
+            (19, "self-signed certificate", {"ssl_ca": "/x"}, ": self-signed certificate$"),
+            (19, "self-signed certificate", {"ssl_capath": "/x"}, ": self-signed certificate$"),
+            (62, "Hostname mismatch.", {}, ": Hostname mismatch$"),
         ):
             found = ssl.SSLCertVerificationError(1, why)
             found.verify_code, found.verify_message = code, why
@@ -254,9 +256,19 @@ class Harm(unittest.TestCase):
             with (
                 self.subTest(why),
                 mock.patch.object(session, "guarded", return_value=refuses),
-                self.assertRaisesRegex(Problem, words),
+                mock.patch.object(session, "_tls"),
+                self.assertRaisesRegex(Problem, f"is VERIFY_CA{words}"),
             ):
-                Session(Target(host="db1", ssl_mode="VERIFY_CA"))
+                Session(Target(host="db1", ssl_mode="VERIFY_CA", **named))
+
+    def test_certificates_that_mysql_generates_are_taken(self):
+        """They have no key identifiers, on which Python 3.13 and later insist by default."""
+        strict = ssl.create_default_context()
+        strict.verify_flags |= ssl.VERIFY_X509_STRICT
+        with mock.patch.object(ssl, "create_default_context", return_value=strict):
+            for mode in SSL_MODES:
+                context = session._tls(Target(host="db1", ssl_mode=mode))
+                self.assertFalse(context.verify_flags & ssl.VERIFY_X509_STRICT, mode)
 
     def test_tls_files_are_named(self):
         with tempfile.TemporaryDirectory() as folder:

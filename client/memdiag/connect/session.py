@@ -187,7 +187,8 @@ class Session:
                 raise LoginRefused(code, _refusal(target, code, words)) from None
             if isinstance(error.__context__, ssl.SSLCertVerificationError):
                 found = error.__context__
-                help_ = "" if found.verify_code in _OTHER_NAME else "; name its authority with --ssl-ca or --ssl-capath"
+                is_named = found.verify_code in _OTHER_NAME or target.ssl_ca or target.ssl_capath
+                help_ = "" if is_named else "; name its authority with --ssl-ca or --ssl-capath"
                 raise Problem(
                     f"{target.label} has a certificate that is not trusted, and ssl-mode is {target.ssl_mode}:"
                     f" {found.verify_message.rstrip('.')}{help_}"
@@ -271,6 +272,9 @@ def _tls(target: Target) -> ssl.SSLContext:
     what = f"--ssl-ca={target.ssl_ca}"
     try:
         context = ssl.create_default_context(cafile=target.ssl_ca or None, capath=target.ssl_capath or None)
+        # Python 3.13 and later set it. OpenSSL's default, and so mysql's, is not strict, and certificates that MySQL
+        # generates have no key identifiers.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         context.check_hostname = target.ssl_mode == "VERIFY_IDENTITY"
         if target.ssl_mode not in ("VERIFY_CA", "VERIFY_IDENTITY"):
             context.verify_mode = ssl.CERT_NONE
