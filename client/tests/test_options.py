@@ -151,6 +151,26 @@ class OptionFiles(Scratch):
                 path = self.write("my.cnf", f"[client]\n{words}\n")
                 self.assertEqual(target(option_values({}, defaults_file=str(path))).ssl_mode, mode)
 
+    def test_an_authority_of_the_command_line_is_asked(self):
+        """Switches of a file, which know nothing of it, turn neither TLS nor the check off."""
+        for given in ({"ssl-ca": "/x"}, {"ssl-capath": "/x"}):
+            for words, mode in (
+                ("ssl", "VERIFY_CA"),
+                ("ssl=0", "VERIFY_CA"),
+                ("skip-ssl", "VERIFY_CA"),
+                ("ssl=0\nssl-ca=/y", "VERIFY_CA"),
+                ("ssl\nssl-verify-server-cert", "VERIFY_IDENTITY"),
+                # As with mysql, it comes before what an authority means.
+                ("ssl-mode=REQUIRED", "REQUIRED"),
+                ("skip-ssl\nssl-mode=DISABLED", "DISABLED"),
+            ):
+                with self.subTest(words, given=given):
+                    path = self.write("my.cnf", f"[client]\n{words}\n")
+                    self.assertEqual(target(option_values(given, defaults_file=str(path))).ssl_mode, mode)
+        path = self.write("my.cnf", "[client]\nskip-ssl\n")
+        given = {"ssl-ca": "/x", "ssl-mode": "REQUIRED"}
+        self.assertEqual(target(option_values(given, defaults_file=str(path))).ssl_mode, "REQUIRED")
+
     def test_an_option_that_is_not_followed_is_told(self):
         path = self.write("my.cnf", "[client]\ntls-version=TLSv1.3\n")
         with contextlib.redirect_stderr(io.StringIO()) as told:

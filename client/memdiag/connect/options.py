@@ -233,8 +233,7 @@ def option_values(
             options |= read_option_file(Path(defaults_extra_file), required=True, suffix=suffix)
         options |= read_option_file(own, suffix=suffix)
     options |= read_login_path(login_path)
-    options.update(_tls_of_mariadb(options))
-    options |= given
+    options |= _tls_of_mariadb(options, given) | given
     for name, variable in _ENVIRONMENT.items():
         options.setdefault(name, os.environ.get(variable, ""))
     for name in _NOT_FOLLOWED:
@@ -245,15 +244,19 @@ def option_values(
     return {key: value for key, value in options.items() if key in KNOWN}
 
 
-def _tls_of_mariadb(options: Mapping[str, str]) -> dict[str, str]:
-    """The ssl-mode of MariaDB's switches, which have no such option."""
+def _tls_of_mariadb(options: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """The ssl-mode of MariaDB's switches, which have no such option. An authority that the command line names is
+    asked, whatever a file's switches say."""
     if "ssl-mode" in options:
         return {}
-    if "skip-ssl" in options or ("ssl" in options and not _on(options["ssl"])):
+    is_off = "skip-ssl" in options or ("ssl" in options and not _on(options["ssl"]))
+    if is_off and not _names_authority(given):
         return {"ssl-mode": "DISABLED"}
     if _is_on(options, "ssl-verify-server-cert"):
         return {"ssl-mode": "VERIFY_IDENTITY"}
-    return {"ssl-mode": "REQUIRED"} if "ssl" in options and not _names_authority(options) else {}
+    if "ssl" in options and not _names_authority(options) and not _names_authority(given):
+        return {"ssl-mode": "REQUIRED"}
+    return {}
 
 
 def _is_on(options: Mapping[str, str], name: str) -> bool:
