@@ -171,6 +171,13 @@ class Sessions(unittest.TestCase):
         data["sources"]["ddl_sessions"] = {"source": "ddl_sessions", "rows": [], "error": "the instrument is off"}
         one = next(one for one in findings(View(data)) if one.holder == "user variables")
         self.assertIn("ends the statement that it runs; what it runs may be DDL; ", one.remedy)
+        # Its memory tells of it where locks are not counted.
+        server.sessions = [One(42, "Query", memory={"memory/innodb/ddl": 300 * MIB})]
+        data = server.snapshot()
+        data["sources"]["ddl_sessions"] = {"source": "ddl_sessions", "rows": [], "error": "the instrument is off"}
+        one = next(one for one in findings(View(data)) if one.holder == "online DDL")
+        self.assertEqual(one.statements, [])
+        self.assertIn("do not KILL this session: it runs DDL", one.remedy)
 
     def test_idle_sessions_are_not_ended_where_locks_are_not_counted(self):
         sessions = [One(n, seconds=700, memory={"memory/sql/x": MIB}) for n in range(1, 500)]

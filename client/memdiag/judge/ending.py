@@ -34,7 +34,7 @@ def propose(view: View, session: Row, found: Finding) -> None:
     if any(row["LOCK_KEEPER"] == number for row in view.rows("lock_keepers")):
         first(found, LOCKS)
         return
-    if any(row["DDL_SESSION"] == number for row in view.rows("ddl_sessions")):
+    if found.holder == "online DDL" or any(row["DDL_SESSION"] == number for row in view.rows("ddl_sessions")):
         first(found, DDL)
         return
     runs = session.get("COMMAND") not in (None, "Sleep")

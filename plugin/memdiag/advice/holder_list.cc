@@ -45,7 +45,7 @@ std::string loses_nothing() {
 
 /** Without locks that outlive a statement and its transaction. Those of LOCK
 TABLES are shown as a transaction's: InnoDB's tables have SHARED_READ_ONLY from
-READ, and not_ddl() finds those from WRITE. READ LOCAL of another engine is not
+READ, and not_ddl finds those from WRITE. READ LOCAL of another engine is not
 found. */
 constexpr const char *keeps_no_lock =
     " AND THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM "
@@ -65,24 +65,15 @@ std::string kill_or_kill_query() {
          "), 'KILL ', 'KILL QUERY ')";
 }
 
-/** DDL has such a lock until its transaction ends, and nothing else that runs
-but LOCK TABLES ... WRITE has. Its text need not begin with its word.
-events_statements_current has another EVENT_NAME for it where it is prepared or
-in a stored program. */
-std::string ddl_locks(const char *in) {
-  return std::string(" AND THREAD_ID ") + in +
-         " (SELECT OWNER_THREAD_ID FROM performance_schema.metadata_locks "
-         "WHERE OWNER_THREAD_ID IS NOT NULL AND LOCK_DURATION <> 'EXPLICIT' "
-         "AND LOCK_TYPE IN ('SHARED_UPGRADABLE', 'SHARED_NO_WRITE', "
-         "'SHARED_NO_READ_WRITE', 'EXCLUSIVE'))";
-}
-
-/** DDL would begin again from the start, and end after as long. */
-std::string not_ddl() { return ddl_locks("NOT IN"); }
-
-/** The table of this session has an index built. Sessions that change rows of
-it take blocks of the log of changes, which stay until the index is built. */
-std::string is_ddl() { return ddl_locks("IN"); }
+/** DDL would begin again from the start, and end after as long. It has such a
+lock until its transaction ends, and nothing else that runs but LOCK TABLES ...
+WRITE has. Its text need not begin with its word. events_statements_current has
+another EVENT_NAME for it where it is prepared or in a stored program. */
+constexpr const char *not_ddl =
+    " AND THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM "
+    "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL AND "
+    "LOCK_DURATION <> 'EXPLICIT' AND LOCK_TYPE IN ('SHARED_UPGRADABLE', "
+    "'SHARED_NO_WRITE', 'SHARED_NO_READ_WRITE', 'EXCLUSIVE'))";
 
 /** One that has less than half of what the largest has is of another kind: its
 end frees little, and it does nothing unusual. The largest may be one that no
@@ -149,11 +140,6 @@ std::string end_sleeping(const std::string &condition) {
          loses_nothing() + not_watchers();
 }
 
-/** DDL is what has its memory. */
-bool is_of_ddl(const Holder &holder) {
-  return holder.name == std::string_view{"online DDL"};
-}
-
 std::string json_text(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -210,8 +196,7 @@ std::string ending_statement(const Holder &holder) {
              not_watchers() + largest_first;
     case End::queries:
       return sessions_that(kill_or_kill_query(), all, "'Query', 'Execute'") +
-             (is_of_ddl(holder) ? is_ddl() : not_ddl()) + not_watchers() +
-             largest_first;
+             not_ddl + not_watchers() + largest_first;
     case End::sessions_or_queries:
       return sessions_that(kill_or_kill_query(), all,
                            "'Sleep', 'Query', 'Fetch', 'Execute'",
@@ -219,7 +204,7 @@ std::string ending_statement(const Holder &holder) {
                                ? more_than_a_first_block
                                : least_of_a_session) +
              " AND (PROCESSLIST_COMMAND <> 'Sleep' OR (TRUE" + loses_nothing() +
-             "))" + not_ddl() + not_watchers() + largest_first;
+             "))" + not_ddl + not_watchers() + largest_first;
     case End::transactions:
       return "SELECT CONCAT('KILL ', trx_mysql_thread_id) AS RUN FROM (SELECT "
              "trx_mysql_thread_id, trx_lock_memory_bytes AS BYTES, "
@@ -230,7 +215,7 @@ std::string ending_statement(const Holder &holder) {
              std::string(is_of_client) +
              " AND trx_mysql_thread_id <> CONNECTION_ID() AND BYTES >= " +
              std::string(least_of_a_session) + " AND " + has_much +
-             keeps_no_lock + not_ddl() + not_watchers() + largest_first;
+             keeps_no_lock + not_ddl + not_watchers() + largest_first;
     case End::binlog_dump:
       return sessions_that(
                  "'KILL '",
@@ -245,13 +230,14 @@ std::string ending_statement(const Holder &holder) {
           "information_schema.INNODB_TEMP_TABLE_INFO AS t USING (SPACE) GROUP "
           "BY s.ID) AS owners WHERE TABLES >= 4 AND 2 * TABLES >= MOST)");
     case End::statement:
+    case End::ddl:
       break;
   }
   return {};
 }
 
 std::string words_of_ending(const Holder &holder) {
-  if (holder.end == End::statement || holder.end == End::binlog_dump) return {};
+  if (!holder.is_ended() || holder.end == End::binlog_dump) return {};
   std::string words =
       "; STATEMENT names the session that has most and those that have at "
       "least half as much";
@@ -261,7 +247,7 @@ std::string words_of_ending(const Holder &holder) {
     words +=
         ", but none with locks of LOCK TABLES, GET_LOCK() or of a backup, and "
         "no DDL";
-  else if (!is_of_ddl(holder))
+  else
     words += ", but no DDL";
   return words + drops_temporary_tables;
 }
@@ -269,7 +255,7 @@ std::string words_of_ending(const Holder &holder) {
 std::optional<std::string> statement_of(const Holder &holder,
                                         std::optional<uint64_t> value) {
   if (holder.statement == nullptr) {
-    if (holder.end == End::statement) return std::nullopt;
+    if (!holder.is_ended()) return std::nullopt;
     return ending_statement(holder);
   }
   std::string result = holder.statement;
@@ -305,7 +291,7 @@ std::string end_query(uint64_t processlist_id) {
          ", PROCESSLIST_ID) AS RUN FROM performance_schema.threads WHERE "
          "PROCESSLIST_ID = " +
          std::to_string(processlist_id) +
-         " AND PROCESSLIST_COMMAND <> 'Sleep'" + not_ddl() + not_watchers();
+         " AND PROCESSLIST_COMMAND <> 'Sleep'" + not_ddl + not_watchers();
 }
 
 std::string holders_json() {

@@ -58,6 +58,8 @@ enum class End : uint8_t {
   sessions,
   /** With statements that run. */
   queries,
+  /** With DDL, which is not ended: it would begin again from the start. */
+  ddl,
   /** With either. */
   sessions_or_queries,
   /** With transactions. */
@@ -100,6 +102,10 @@ struct Holder {
   /** The memory ends with sessions, or with what they run. */
   constexpr bool of_sessions() const {
     return end != End::statement && end != End::binlog_dump;
+  }
+  /** A statement of ours lists what to end. */
+  constexpr bool is_ended() const {
+    return end != End::statement && end != End::ddl;
   }
 };
 
@@ -428,10 +434,11 @@ inline constexpr auto holders = std::to_array<Holder>({
      {"memory/innodb/ddl", "memory/innodb/row_log_buf"},
      {Pool::ddl},
      10,
-     End::queries,
+     End::ddl,
      "holds",
      "indexes that are built, and changes meanwhile",
-     "lower innodb_ddl_buffer_size"},
+     "it goes when the DDL ends, which KILL would only make begin again; for "
+     "the next, lower innodb_ddl_buffer_size"},
     {"full-text queries",
      {"memory/innodb/fts0que"},
      {Pool::fts_query},

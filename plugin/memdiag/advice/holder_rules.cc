@@ -180,7 +180,7 @@ class Holder_rules : Rules {
 
   std::string words_of_ending_or_why_not(
       const Holder &holder, const std::optional<std::string> &statement) const {
-    if (holder.end == End::statement) return "";
+    if (!holder.is_ended()) return "";
     return statement ? words_of_ending(holder) : why_none_is_named(holder);
   }
 
@@ -333,7 +333,7 @@ class Holder_rules : Rules {
       return std::nullopt;
     if (closes_tables(holder) && m_now.table_keepers != 0) return std::nullopt;
     if (writes_tables(holder) && m_now.is_read_only) return std::nullopt;
-    if (holder.end != End::statement)
+    if (holder.is_ended())
       return *why_none_is_named(holder) == '\0'
                  ? std::optional{ending_statement(holder)}
                  : std::nullopt;
