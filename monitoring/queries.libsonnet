@@ -72,10 +72,12 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
         gauge('bytes', 'Blocks that outlived the statement, transaction or session that they were for.'),
         gauge('oldest_seconds', 'No survivor is older.'),
       ],
+      // Rows of MEMORY tables are kept on purpose. The advice leaves them out, too.
       query: |||
         SELECT POOL AS pool, SCOPE AS scope, SUM(BYTES) AS bytes,
                MAX(AGE_SECONDS) AS oldest_seconds
           FROM information_schema.MEMDIAG_SURVIVORS
+         WHERE ROUTE NOT LIKE 'memory/memory/%'
          GROUP BY POOL, SCOPE
       |||,
     },

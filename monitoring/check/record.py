@@ -75,15 +75,10 @@ def fragmentation(server: Server) -> None:
 
 
 def survivors(server: Server) -> None:
+    """The route makes values that a session keeps those of a statement, which leaves them behind."""
     with server.connect() as session:
-        session.query("SET GLOBAL memdiag_scope_survivors = ON")
-        session.query("CREATE DATABASE state")
-        session.query("CREATE TEMPORARY TABLE state.kept (id INT, filler CHAR(255)) ENGINE = MEMORY")
-        session.query("SET SESSION cte_max_recursion_depth = 1000000")
-        session.query(
-            "INSERT INTO state.kept WITH RECURSIVE n AS"
-            " (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 500000) SELECT i, 'x' FROM n"
-        )
+        for number in range(4):
+            session.query(f"SET @kept{number} = REPEAT('k', {32 * MB})")
         time.sleep(15)
 
 
@@ -142,7 +137,9 @@ STATES = {
     ),
     "fragmentation": State(fragmentation, "of 80,000 user variables each 16th is left"),
     "survivors": State(
-        survivors, "a temporary MEMORY table of 150 MB outlives its statement", ("--max-heap-table-size=512M",)
+        survivors,
+        "128 MB of user variables, which a route puts into pool statement, outlive their statements",
+        ("--memdiag-routes=memory/sql/user_var_entry::value=statement", "--memdiag-scope-survivors=ON"),
     ),
     "backoff": State(
         backoff, "bursts of 48 MB, each begun when the last was purged", ("--memdiag-quiet-ms=session=100",)

@@ -40,6 +40,20 @@ class Statements(unittest.TestCase):
         self.assertIsNone(stalled(machine, ("cgroup.some.total", None)))
         self.assertEqual(stalled(machine), 9000)
 
+    def test_tables_that_are_kept_on_purpose_are_no_leak(self):
+        """Rows of MEMORY tables outlive their statement."""
+        rows = [
+            ("memory/memory/HP_PTRS", "temp_table", "statement", 500, 9),
+            ("temptable", "temp_table", "statement", 70, 5),
+            ("memory/sql/user_var_entry::value", "session", "session", 30, 7),
+        ]
+        found = self.rows("survivors", "ROUTE, POOL, SCOPE, BYTES, AGE_SECONDS", rows)
+        self.assertEqual(
+            {(one["pool"], one["bytes"], one["oldest_seconds"]) for one in found},
+            {("session", 30, 7), ("temp_table", 70, 5)},
+        )
+        self.assertEqual(self.rows("survivors", "ROUTE, POOL, SCOPE, BYTES, AGE_SECONDS", rows[:1]), [])
+
     def test_an_old_sample_is_not_the_present(self):
         """Of an interval of an hour, and from before the clock was set back."""
         columns = "RUN, TIME, RSS_BYTES, RSS_PEAK_BYTES, LIMIT_BYTES, TREND_BYTES_PER_SECOND, SECONDS_UNTIL_LIMIT"
