@@ -3,8 +3,10 @@ names comes back, and nothing else ends."""
 
 import copy
 import re
+import sqlite3
 import unittest
 
+from memdiag.collect import queries
 from memdiag.judge.findings import findings
 from memdiag.model.view import View
 
@@ -143,6 +145,35 @@ class Sessions(unittest.TestCase):
         one = self.of(server)["user variables"]
         self.assertEqual(one.statements, ["KILL 42"])
         self.assertIn("rolls back its transaction, open for 5 s: 20 changed rows", one.remedy)
+
+        self.assertNotIn("backup", one.remedy)
+
+    def test_a_long_transaction_without_changes_may_be_a_backups(self):
+        server = ModelServer([One(42, seconds=3600, memory={"memory/sql/user_var_entry::value": 300 * MIB}, changed=0)])
+        one = self.of(server)["user variables"]
+        self.assertIn("open for 3,600 s: 0 changed rows, so it may be a backup's snapshot; ", one.remedy)
+        server.sessions[0].seconds = 5
+        self.assertNotIn("backup", self.of(server)["user variables"].remedy)
+
+    def test_backups_are_told_by_the_name_of_their_program(self):
+        spared = (
+            "memdiag",
+            "mysqldump",
+            "mariadb-dump",
+            "mydumper",
+            "mysqlpump",
+            "mysqlsh",
+            "xtrabackup",
+            "mariabackup",
+        )
+        link = sqlite3.connect(":memory:")
+        self.addCleanup(link.close)
+        link.execute("ATTACH ':memory:' AS performance_schema")
+        link.execute("CREATE TABLE performance_schema.session_connect_attrs (PROCESSLIST_ID, ATTR_NAME, ATTR_VALUE)")
+        for program in (*spared, "mysql", "shop"):
+            row = (program, "program_name", program)
+            link.execute("INSERT INTO performance_schema.session_connect_attrs VALUES (?, ?, ?)", row)
+        self.assertEqual({row[0] for row in link.execute(queries.WATCHERS)}, set(spared))
 
     def test_a_lock_that_others_rely_on_is_not_released(self):
         server = ModelServer([One(42, memory={"memory/sql/user_var_entry::value": 300 * MIB}, kept="lock_keepers")])

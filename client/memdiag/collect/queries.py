@@ -131,10 +131,12 @@ SYSTEM_SESSIONS = """SELECT ID AS SYSTEM_SESSION FROM information_schema.PROCESS
  WHERE USER IN ('system user', 'event_scheduler') OR COMMAND IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')
  OR ID = CONNECTION_ID() OR USER LIKE '%exporter%'"""
 
-# Programs that watch the server, by the name that they give themselves.
+# Programs that watch the server or back it up, by the name that they give themselves: mysqldump, mydumper, xtrabackup,
+# mariadb-backup and the like.
 WATCHERS = """SELECT PROCESSLIST_ID AS SYSTEM_SESSION FROM performance_schema.session_connect_attrs
- WHERE ATTR_NAME = 'program_name' AND (ATTR_VALUE = 'memdiag' OR ATTR_VALUE LIKE '%exporter%'
- OR ATTR_VALUE LIKE '%otelcol%')"""
+ WHERE ATTR_NAME = 'program_name' AND (ATTR_VALUE IN ('memdiag', 'mysqlpump', 'mysqlsh')
+ OR ATTR_VALUE LIKE '%exporter%' OR ATTR_VALUE LIKE '%otelcol%' OR ATTR_VALUE LIKE '%dump%'
+ OR ATTR_VALUE LIKE '%backup%')"""
 
 SYSTEM_THREADS = """SELECT PROCESSLIST_ID AS SYSTEM_SESSION FROM performance_schema.threads
  WHERE PROCESSLIST_ID IS NOT NULL AND (NAME LIKE 'thread/sql/replica%' OR NAME LIKE 'thread/sql/slave%'

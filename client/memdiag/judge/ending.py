@@ -1,8 +1,8 @@
 """Whether KILL of a session is a remedy, and what it costs.
 
 It is one only if the session itself has a large part of what the finding is about, and if all of this is known: it is no
-thread of the server, of replication, of memdiag or of an exporter, and what its open transaction would roll back. DDL is
-not ended, nor a session that keeps a lock.
+thread of the server, of replication, of memdiag, of an exporter or of a backup, and what its open transaction would roll
+back. DDL is not ended, nor a session that keeps a lock.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from memdiag.model.units import count
 from memdiag.model.view import Row, View
 
 KEPT = (
-    "do not KILL this session: it is a thread of replication or of the server, or it watches the server; it has the"
-    " memory until its transaction or statement ends"
+    "do not KILL this session: it is a thread of replication or of the server, or it watches the server or backs it up;"
+    " it has the memory until its transaction or statement ends"
 )
 UNKNOWN = "what KILL would roll back is not known: this account may not read the open transactions"
 NOT_LISTED = "what KILL would roll back is not known: more transactions are open than were read"
 LOCKS = "do not KILL this session: it keeps a lock, as LOCK TABLES, GET_LOCK() and a backup take, which others rely on"
+# Seconds. A backup reads for longer in one transaction, and changes nothing.
+_LONG = 120
 DDL = "do not KILL this session: it runs DDL, which would begin again from the start"
 
 
@@ -46,6 +48,8 @@ def propose(view: View, session: Row, found: Finding) -> None:
             f" and rolls back its transaction, open for {count(transaction['SECONDS'])} s:"
             f" {count(transaction['ROWS_MODIFIED'])} changed rows"
         )
+        if transaction["ROWS_MODIFIED"] == 0 and (transaction["SECONDS"] or 0) >= _LONG:
+            words += ", so it may be a backup's snapshot"
     elif runs:
         words += " and ends the statement that it runs"
     if runs and view.error("ddl_sessions") is not None:
