@@ -289,7 +289,7 @@ class Held(unittest.TestCase):
     def test_quoted_names(self):
         tables = [{"TABLE_SCHEMA": "a`b", "TABLE_NAME": "t", "BYTES": 200 * MIB, "TABLE_ROWS": 1}]
         rows = [instrument("memory/memory/HP_PTRS", 300 * MIB)]
-        one = named(stock(500 * MIB, memory=rows, memory_tables=tables))["MEMORY tables"]
+        one = named(stock(500 * MIB, memory=rows, memory_tables=tables, system_threads=[]))["MEMORY tables"]
         self.assertEqual(one.statements, ["ALTER TABLE `a``b`.`t` ENGINE = InnoDB"])
 
     def test_no_table_is_changed_on_a_replica(self):

@@ -227,7 +227,28 @@ class Sessions(unittest.TestCase):
         server = ModelServer(caches={"memory/innodb/fts0fts": 700 * MIB}, variables={"super_read_only": "ON"})
         found = self.of(server)["full-text caches"]
         self.assertEqual(found.statements, [])
-        self.assertIn("super_read_only is ON", found.remedy)
+        self.assertTrue(found.remedy.endswith("; no statement can while super_read_only is ON"), found.remedy)
+
+    def test_tables_of_a_replica_are_changed_at_its_source(self):
+        """Its own binary log would have a transaction that the source does not have."""
+
+        def statements(change) -> list[str]:
+            data = ModelServer(tables={"t": 700 * MIB}).snapshot()
+            change(data["sources"])
+            (one,) = (one for one in findings(View(data)) if one.holder == "MEMORY tables")
+            self.assertEqual("on a replica, at its source: ALTER TABLE `s`.`t`" in one.remedy, not one.statements)
+            return one.statements
+
+        self.assertEqual(statements(lambda sources: None), ["ALTER TABLE `s`.`t` ENGINE = InnoDB"])
+        self.assertEqual(
+            statements(lambda sources: sources["system_threads"]["rows"].append({"SYSTEM_SESSION": 7})), []
+        )
+        # Its threads are stopped, or cannot be seen.
+        self.assertEqual(statements(lambda sources: sources["system_threads"].update(error="it lacks SELECT")), [])
+        for name in ("read_only", "super_read_only"):
+            for value, others in (("ON", False), (1, False), ("OFF", True), (0, True)):
+                offered = statements(lambda sources: sources["variables"]["rows"][0].update({name: value}))  # noqa: B023
+                self.assertEqual(bool(offered), others, (name, value))
 
     def test_bytes_that_were_never_written_are_no_share_of_resident_ones(self):
         """256 MiB of a cache and 329 MiB of triggers were 119% of a server."""

@@ -148,7 +148,7 @@ _VARIABLES = (
         " join_buffer_size read_buffer_size read_rnd_buffer_size net_buffer_length max_allowed_packet binlog_cache_size"
         " max_binlog_cache_size binlog_stmt_cache_size max_prepared_stmt_count large_pages transaction_alloc_block_size"
         " query_alloc_block_size time_zone sql_mode sql_select_limit sql_big_selects autocommit innodb_buffer_pool_chunk_size table_open_cache_instances"
-        " performance_schema_max_memory_classes",
+        " performance_schema_max_memory_classes read_only",
         BOTH,
     ),  # [S]
     ("transaction_isolation", Since(mariadb="11.1.1")),  # [D]

@@ -56,7 +56,7 @@ VARIABLES = """SHOW GLOBAL VARIABLES WHERE Variable_name IN (
  'memdiag_sessions', 'memdiag_scope_survivors', 'memdiag_memory_wait_ms', 'memdiag_history_interval_ms',
  'memdiag_history_samples', 'memdiag_quiet_ms', 'memdiag_dirty_decay_ms',
  'memdiag_dirty_limit', 'memdiag_memory_target', 'memdiag_routes', 'memdiag_disabled_pools', 'memdiag_profile', 'container_aware',
- 'server_memory', 'replica_pending_jobs_size_max', 'super_read_only')"""
+ 'server_memory', 'replica_pending_jobs_size_max', 'read_only', 'super_read_only')"""
 
 MEMORY_BY_EVENT = """SELECT EVENT_NAME, CURRENT_COUNT_USED AS BLOCKS, CURRENT_NUMBER_OF_BYTES_USED AS BYTES,
  HIGH_NUMBER_OF_BYTES_USED AS HIGH_BYTES, SUM_NUMBER_OF_BYTES_ALLOC AS ALLOCATED

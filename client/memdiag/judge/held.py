@@ -48,8 +48,9 @@ def _finding(view: View, holder: Holder, held: int, whole: Whole) -> Finding:
         else "performance_schema.memory_summary_global_by_event_name",
     )
     if words.frees_at_once and (statement := statement_of(view, holder)):
-        held_up = _held_up(view, holder)
-        if held_up:
+        if holder.name == "full-text caches" and _is_on(view, "super_read_only"):
+            found.remedy += "; no statement can while super_read_only is ON"
+        elif held_up := _held_up(view, holder):
             found.remedy = f"{held_up}, then {statement}; {words.remedy}"
         else:
             found.statements = [statement]
@@ -60,10 +61,13 @@ def _finding(view: View, holder: Holder, held: int, whole: Whole) -> Finding:
     return found
 
 
+def _is_on(view: View, name: str) -> bool:
+    """MariaDB has more words for a kind of ON."""
+    return str(view.variable(name) or "OFF").upper() != "OFF"
+
+
 def _held_up(view: View, holder: Holder) -> str:
     """To do before the statement; "": nothing. FLUSH waits for sessions that keep tables."""
-    if holder.name == "full-text caches" and str(view.variable("super_read_only")).upper() in ("ON", "1"):
-        return "super_read_only is ON: set it to OFF"
     if not holder.is_flushed:
         return ""
     who = "keep tables open (HANDLER, LOCK TABLES, a statement of more than 10 s)"
@@ -110,8 +114,14 @@ def _name_tables(view: View, held: int, found: Finding) -> None:
     statements = [
         f"ALTER TABLE {_quoted(row['TABLE_SCHEMA'])}.{_quoted(row['TABLE_NAME'])} ENGINE = InnoDB" for row in moved
     ]
-    # The binary log of a replica would have a transaction that its source does not have.
-    if view.rows("system_threads"):
+    # The binary log of a replica would have a transaction that its source does not have. A replica that was stopped has
+    # no threads.
+    if (
+        view.rows("system_threads")
+        or view.error("system_threads") is not None
+        or _is_on(view, "read_only")
+        or _is_on(view, "super_read_only")
+    ):
         found.remedy += f"; on a replica, at its source: {'; '.join(statements)}"
     else:
         found.statements = statements
