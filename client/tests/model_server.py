@@ -118,14 +118,16 @@ class ModelServer:
             return self._end([one for one in self.sessions if one.number == int(found[1])])
         if found := re.fullmatch(
             r"SELECT CONCAT\('KILL ', ID\) AS RUN FROM \S+ WHERE COMMAND = 'Sleep' AND TIME >= (\d+)"
-            r" AND USER NOT LIKE '%exporter%'"
-            r" AND ID <> CONNECTION_ID\(\) AND ID NOT IN \(SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX\)"
+            r" AND NOT \(USER IN \('system user', 'event_scheduler'\) OR COMMAND IN \([^)]+\)"
+            r" OR ID = CONNECTION_ID\(\) OR USER LIKE '%exporter%'\)"
+            r" AND ID NOT IN \(SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX\)"
             r" AND ID NOT IN \(SELECT PROCESSLIST_ID FROM performance_schema.metadata_locks .*\)"
             r" AND ID NOT IN \(SELECT PROCESSLIST_ID AS SYSTEM_SESSION FROM performance_schema.session_connect_attrs .*\) ORDER BY TIME DESC",
             statement,
         ):
             named = [one for one in self.sessions if self._idle(one, int(found[1]))]
-            return self._end([one for one in named if one.number != OWN and one.kept != "watchers"])
+            harmless = [one for one in named if one.kept not in ("system_sessions", "system_threads", "watchers")]
+            return self._end([one for one in harmless if one.number != OWN])
         if found := re.fullmatch(r"ALTER TABLE `s`.`(\w+)` ENGINE = InnoDB", statement):
             del self.tables[found[1]]
         elif found := re.fullmatch(r"SET GLOBAL key_buffer_size = (\d+)", statement):

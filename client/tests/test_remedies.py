@@ -1,6 +1,7 @@
 """Each statement that the client offers for a stock server, carried out on a model of it: at least half of what the finding
 names comes back, and nothing else ends."""
 
+import contextlib
 import copy
 import re
 import sqlite3
@@ -119,6 +120,36 @@ class Sessions(unittest.TestCase):
         for session in server.sessions:
             session.changed = 0
         self.assertEqual(self.of(server)["sessions"].statements, [])
+
+    def test_threads_of_the_server_that_sleep_are_not_ended(self):
+        """Those that apply what Galera's other nodes changed do."""
+        (statement,) = self.of(
+            ModelServer([One(10 + n, seconds=90, memory={"memory/sql/x": MIB}) for n in range(300)])
+        )["sessions"].statements
+        link = sqlite3.connect(":memory:")
+        self.addCleanup(link.close)
+        link.create_function("CONCAT", 2, lambda one, other: f"{one}{other}")
+        link.create_function("CONNECTION_ID", 0, lambda: OWN)
+        for table in (
+            "performance_schema.processlist (ID, USER, COMMAND, TIME)",
+            "performance_schema.metadata_locks (OWNER_THREAD_ID)",
+            "performance_schema.threads (THREAD_ID, PROCESSLIST_ID)",
+            "performance_schema.session_connect_attrs (PROCESSLIST_ID, ATTR_NAME, ATTR_VALUE)",
+            "information_schema.INNODB_TRX (TRX_MYSQL_THREAD_ID)",
+        ):
+            with contextlib.suppress(sqlite3.OperationalError):  # it is there
+                link.execute(f"ATTACH ':memory:' AS {table.partition('.')[0]}")
+            link.execute(f"CREATE TABLE {table}")
+        for row in (
+            (1, "system user", "Sleep", 9000),
+            (2, "event_scheduler", "Sleep", 9000),
+            (OWN, "root", "Sleep", 9000),
+            (4, "mysqld_exporter", "Sleep", 9000),
+            (5, "app", "Sleep", 3),
+            (6, "app", "Sleep", 9000),
+        ):
+            link.execute("INSERT INTO performance_schema.processlist VALUES (?, ?, ?, ?)", row)
+        self.assertEqual([row[0] for row in link.execute(statement)], ["KILL 6"])
 
     def test_what_all_sessions_have_is_their_sum(self):
         """The 50 largest are listed, with 2 MiB each."""

@@ -124,12 +124,14 @@ SLEEPING = """SELECT COUNT(*) AS SESSIONS, COALESCE(SUM(COMMAND = 'Sleep'), 0) A
  COALESCE(SUM(COMMAND = 'Sleep' AND TIME >= 3600), 0) AS SLEEPING_3600
  FROM {table} WHERE COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')"""
 
-# Replication, the event scheduler, replicas that read the binary log, this session, and exporters, whose libraries do
-# not tell the program's name: KILL would stop them. The list of sessions has the account of a replica's thread, if it
-# has one, and older lists of Performance Schema have no such thread.
-SYSTEM_SESSIONS = """SELECT ID AS SYSTEM_SESSION FROM information_schema.PROCESSLIST
- WHERE USER IN ('system user', 'event_scheduler') OR COMMAND IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')
+# Replication (Galera's threads sleep), the event scheduler, replicas that read the binary log, this session, and
+# exporters, whose libraries do not tell the program's name: KILL would stop them.
+IS_KEPT = """USER IN ('system user', 'event_scheduler') OR COMMAND IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')
  OR ID = CONNECTION_ID() OR USER LIKE '%exporter%'"""
+
+# The list of sessions has the account of a replica's thread, if it has one, and older lists of Performance Schema have no
+# such thread.
+SYSTEM_SESSIONS = f"SELECT ID AS SYSTEM_SESSION FROM information_schema.PROCESSLIST WHERE {IS_KEPT}"
 
 # Programs that watch the server or back it up, by the name that they give themselves: mysqldump, mydumper, xtrabackup,
 # mariadb-backup and the like.

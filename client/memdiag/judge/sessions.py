@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memdiag.collect.queries import WATCHERS
+from memdiag.collect.queries import IS_KEPT, WATCHERS
 from memdiag.judge.ending import propose, still_there
 from memdiag.judge.holders import bytes_by_holder, holder_of
 from memdiag.judge.thresholds import WORTH_BYTES, severity, whole_of
@@ -123,8 +123,8 @@ def idle_statement(view: View) -> str:
         if (row.get(f"IDLE_{seconds}_BYTES") or 0) * 2 >= everything:
             return (
                 f"SELECT CONCAT('KILL ', ID) AS RUN FROM {_list_of(view)} WHERE COMMAND = 'Sleep' AND TIME >= {seconds}"
-                " AND USER NOT LIKE '%exporter%'"
-                " AND ID <> CONNECTION_ID() AND ID NOT IN (SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX)"
+                f" AND NOT ({' '.join(IS_KEPT.split())})"
+                " AND ID NOT IN (SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX)"
                 " AND ID NOT IN (SELECT PROCESSLIST_ID FROM performance_schema.metadata_locks JOIN"
                 " performance_schema.threads ON THREAD_ID = OWNER_THREAD_ID WHERE PROCESSLIST_ID IS NOT NULL)"
                 f" AND ID NOT IN ({' '.join(WATCHERS.split())}) ORDER BY TIME DESC"
