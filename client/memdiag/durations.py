@@ -10,7 +10,7 @@ _UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 def seconds_of(text: str) -> float:
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|min|h|d|)\s*", text)
+    found = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]+)?)\s*(ms|s|m|min|h|d|)\s*", text)
     if not found:
         raise WrongOption(f"{text!r} is no length of time; write 10s, 5m, 8h or 2d")
     return float(found[1]) * _UNITS[found[2]]

@@ -35,4 +35,4 @@ def _imported(name: str) -> ModuleType:
         try:
             return importlib.import_module(name)
         finally:
-            del os.environ["LOGNAME"]
+            os.environ.pop("LOGNAME", None)  # another thread may have done the same

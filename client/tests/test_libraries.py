@@ -1,6 +1,7 @@
 """How libraries are found, and what older ones of them need."""
 
 import getpass
+import importlib
 import os
 import sys
 import tempfile
@@ -32,6 +33,18 @@ class Libraries(unittest.TestCase):
             self.addCleanup(sys.modules.pop, "asks_for_a_name", None)
             self.assertTrue(library("asks_for_a_name", "missing").USER)
             self.assertNotIn("LOGNAME", os.environ)
+
+    def test_several_servers_are_asked_at_once(self):
+        """Each has a thread, and the first that is done takes the name away."""
+        with mock.patch.dict(os.environ, clear=True):
+
+            def imported(_):
+                if os.environ.pop("LOGNAME", None) is None:
+                    raise OSError("No username set in the environment")
+                return os
+
+            with mock.patch.object(importlib, "import_module", imported):
+                self.assertIs(library("asks_for_a_name", "missing"), os)
 
     def test_a_library_that_is_missing(self):
         with self.assertRaisesRegex(Problem, "install it"):

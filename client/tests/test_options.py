@@ -352,6 +352,12 @@ class Targets(unittest.TestCase):
         with self.assertRaisesRegex(Problem, "connect-timeout is a whole number, not '1.5'"):
             target({"connect-timeout": "1.5"})
 
+    def test_a_number_that_is_too_long_is_one_line(self):
+        """Python refuses to read one of 4,301 digits."""
+        for option in ("connect-timeout", "port"):
+            with self.assertRaisesRegex(WrongOption, f"^{option} is a smaller number than one of 5000 digits$"):
+                target({option: "9" * 5000})
+
     def test_wrong_values_are_one_line(self):
         for options in ({"port": "x"}, {"port": "65536"}, {"port": "²"}, {"ssl-mode": "MAYBE"}, {"protocol": "PIPE"}):
             with self.assertRaises(Problem):

@@ -36,7 +36,8 @@ class Sizes(unittest.TestCase):
         self.assertEqual(bytes_of("8G"), 8 << 30)
         self.assertEqual(bytes_of("1.5GiB"), 3 << 29)
         self.assertEqual(bytes_of("4096"), 4096)
-        for wrong in ("", "8X", "-1M", "8G 4M", "G"):
+        self.assertEqual(bytes_of("18446744073709551615"), 1 << 64)
+        for wrong in ("", "8X", "-1M", "8G 4M", "G", "9" * 400, "9" * 5000):
             with self.assertRaises(Problem):
                 bytes_of(wrong)
 
@@ -44,5 +45,6 @@ class Sizes(unittest.TestCase):
         self.assertEqual(duration(0.5), "500 ms")
         self.assertEqual(duration(7200), "2 h")
         self.assertEqual(seconds_of("5m"), 300)
-        with self.assertRaises(Problem):
-            seconds_of("soon")
+        for wrong in ("soon", "9" * 400):
+            with self.assertRaises(Problem):
+                seconds_of(wrong)

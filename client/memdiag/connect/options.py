@@ -351,6 +351,8 @@ def _number(values: Mapping[str, str], name: str, otherwise: int) -> int:
     text = values.get(name) or str(otherwise)
     if not text.isdecimal():
         raise WrongOption(f"{name} is a whole number, not {text!r}")
+    if len(text) > 18:  # Python reads no number of 4,300 digits
+        raise WrongOption(f"{name} is a smaller number than one of {len(text)} digits")
     if name == "port" and int(text) > 65535:
         raise WrongOption(f"port is at most 65535, not {text}")
     return int(text)

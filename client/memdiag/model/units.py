@@ -93,7 +93,7 @@ def _plain(value: float) -> str:
 
 def bytes_of(text: str) -> int:
     """The bytes that a person wrote: 8G, 512M, 1.5GiB, 4096."""
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.I)
+    found = re.fullmatch(r"\s*([0-9]{1,20}(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.I)
     if not found:
         raise WrongOption(f"{text!r} is not a size; write 8G, 512M or a number of bytes")
     power = " KMGT".index(found[2].upper() or " ")
