@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass, field, replace
@@ -35,18 +36,31 @@ class Moment:
     down: str = ""
 
 
+_ENDS = (".html", ".json", ".rec")
 _LIKE_A_FILE = re.compile(r"(.+?)(?:@(?:first|last|peak|\d+|\d{4}-\d\d-.*)|(?<=\.html)|(?<=\.json)|(?<=\.rec))")
 
 
 def is_file(operand: str) -> bool:
     """A file of ours; a socket is a server. @raises Problem if it is named as a file and is none"""
-    path = Path(operand.rpartition("@")[0]) if not Path(operand).exists() else Path(operand)
-    if path.is_file():
+    path = Path(operand)
+    if path.exists():
+        return path.is_file()
+    named = _LIKE_A_FILE.fullmatch(operand)
+    file = Path(operand.rpartition("@")[0])
+    # A file may have the name of an account: user@host is a server.
+    if file.is_file() and (named or operand.startswith(PATHS) or file.suffix in _ENDS or _is_ours(file)):
         return True
-    if not Path(operand).exists() and (found := _LIKE_A_FILE.fullmatch(operand)):
-        raise Problem(f"there is no file {found[1]}")
-    if operand.startswith(PATHS) and not Path(operand).exists():
+    if named:
+        raise Problem(f"there is no file {named[1]}")
+    if operand.startswith(PATHS):
         raise Problem(f"there is neither a file nor a socket {operand}")
+    return False
+
+
+def _is_ours(path: Path) -> bool:
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        begin = file.read(200).decode(errors="replace")
+        return is_recording(begin) or REPORT_FORMAT in begin or begin.startswith("<!doctype html>")
     return False
 
 
@@ -147,7 +161,7 @@ def _chosen(recording: Recording, when: str, name: str) -> dict[str, Any]:
         return known[0 if when == "first" else -1]
     if when == "peak":
         return max(known, key=lambda sample: sample.get("rss") or 0)
-    if when.isdigit() and 1 <= int(when) <= len(samples):
+    if when.isdecimal() and 1 <= int(when) <= len(samples):
         sample = samples[int(when) - 1]
         if sample.get("down"):
             raise Problem(f"{name}@{when} has no figures: the server did not answer")

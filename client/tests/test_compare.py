@@ -18,9 +18,10 @@ from memdiag.comparison import Difference, allowed_of, differences, faults, miss
 from memdiag.files import no_file, whole_file, write_whole
 from memdiag.model.budget import rows, sums, with_values
 from memdiag.model.view import View
-from memdiag.moments import Moment, of_file, of_snapshot
+from memdiag.moments import Moment, is_file, of_file, of_snapshot
 from memdiag.problem import Problem
 from memdiag.recording import FORMAT, parsed
+from memdiag.render import html
 from memdiag.render import json as as_json
 from memdiag.render.page import Page
 from memdiag.replay import Sample, replay
@@ -298,6 +299,26 @@ class Files(Scratch):
             self.output("what-if", self.root / "night.rec", "--limit", "1G")
         with self.assertRaisesRegex(Problem, "neither a file nor a socket .*/night$"):
             self.output("diff", self.root / "night", self.root / "night")
+
+    def test_a_file_with_the_name_of_an_account_is_none_of_ours(self):
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.root)
+        Path("app").write_text("notes\n")
+        self.assertFalse(is_file("app@db1"))
+        self.assertFalse(is_file("app@10.0.0.1:3307"))
+        self.assertTrue(is_file("app"))
+        self.recording("night", {"time": 1.0, "rss": 5})
+        data = fixtures.snapshot("ours-idle")
+        page = Page("", [report(data)], [], [data])
+        for name, text in (("json", as_json.render(page)), ("page", html.render(page)), ("broken.json", "[1]")):
+            Path(name).write_text(text)
+        for operand in ("night", "night@peak", "night@soon", "json@db1", "page@db1", "broken.json@db1"):
+            self.assertTrue(is_file(operand), operand)
+
+    def test_a_digit_that_is_no_number(self):
+        path = self.recording("r", {"time": 1.0, "rss": 5})
+        with self.assertRaisesRegex(Problem, "write @first"):
+            self.output("diff", f"{path}@²", path)
 
     def test_a_later_moment_first_is_told(self):
         path = self.recording("r", {"time": 1.0, "rss": 5}, {"time": 9.0, "rss": 6})
