@@ -19,6 +19,32 @@ from tests import fixtures
 from tests.builder import MIB, instrument, stock
 from tests.figures import foreign
 
+# As MEMDIAG_ADVICE has it for temporary tables.
+TO_END = (
+    "SELECT CONCAT(IF(PROCESSLIST_COMMAND = 'Sleep' OR (PROCESSLIST_ID IN (SELECT ID FROM "
+    "information_schema.PROCESSLIST WHERE STATE IN ('Sending to client', 'Writing to net')) AND "
+    "PROCESSLIST_ID NOT IN (SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE "
+    "trx_autocommit_non_locking = 0) AND THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM "
+    "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL AND (LOCK_DURATION = 'EXPLICIT' "
+    "OR LOCK_TYPE = 'SHARED_READ_ONLY'))), 'KILL ', 'KILL QUERY '), PROCESSLIST_ID) AS RUN FROM (SELECT "
+    "threads.*, BYTES, MAX(BYTES) OVER () AS MOST FROM performance_schema.threads JOIN (SELECT THREAD_ID,"
+    " SUM(CURRENT_NUMBER_OF_BYTES_USED) AS BYTES FROM "
+    "performance_schema.memory_summary_by_thread_by_event_name WHERE EVENT_NAME RLIKE "
+    "_utf8mb4'^(temptable|memory/temptable/)' GROUP BY THREAD_ID) AS held USING (THREAD_ID) WHERE "
+    "PROCESSLIST_COMMAND NOT LIKE 'Binlog Dump%') AS owners WHERE BYTES >= 2097152 AND 2 * BYTES >= MOST "
+    "AND NAME IN ('thread/sql/one_connection', 'thread/mysqlx/worker') AND PROCESSLIST_COMMAND IN "
+    "('Sleep', 'Query', 'Fetch', 'Execute') AND PROCESSLIST_ID <> CONNECTION_ID() AND "
+    "(PROCESSLIST_COMMAND <> 'Sleep' OR (TRUE AND PROCESSLIST_ID NOT IN (SELECT trx_mysql_thread_id FROM "
+    "information_schema.INNODB_TRX WHERE trx_autocommit_non_locking = 0) AND THREAD_ID NOT IN (SELECT "
+    "OWNER_THREAD_ID FROM performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL))) AND "
+    "THREAD_ID NOT IN (SELECT OWNER_THREAD_ID FROM performance_schema.metadata_locks WHERE "
+    "OWNER_THREAD_ID IS NOT NULL AND LOCK_DURATION <> 'EXPLICIT' AND LOCK_TYPE IN ('SHARED_UPGRADABLE', "
+    "'SHARED_NO_WRITE', 'SHARED_NO_READ_WRITE', 'EXCLUSIVE')) AND PROCESSLIST_USER NOT LIKE '%exporter%' "
+    "AND PROCESSLIST_ID NOT IN (SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs WHERE"
+    " ATTR_NAME = 'program_name' AND (ATTR_VALUE = 'memdiag' OR ATTR_VALUE LIKE '%exporter%' OR "
+    "ATTR_VALUE LIKE '%otelcol%')) ORDER BY BYTES DESC"
+)
+
 
 def page_of(*snapshots):
     return Page("Memory", [report(one) for one in snapshots], [], list(snapshots))
@@ -239,6 +265,7 @@ class Renderers(unittest.TestCase):
         statements = [holder.statement for holder in BY_NAME.values() if holder.statement]
         self.assertGreater(max(map(len, statements)), 400)
         statements += [
+            TO_END,
             "KILL 1",
             "SELECT '" + "x" * 300 + "'",
             "SELECT 'it''s ' , '" + "ab\\'" * 50 + "'",

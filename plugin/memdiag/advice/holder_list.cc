@@ -297,9 +297,6 @@ std::string end_query(uint64_t processlist_id) {
 std::string holders_json() {
   std::string result;
   for (const Holder &holder : holders) {
-    const std::string statement = holder.statement != nullptr
-                                      ? holder.statement
-                                      : ending_statement(holder);
     result += result.empty() ? "[\n" : ",\n";
     result +=
         "  {\n    \"name\": " + json_text(holder.name) +
@@ -311,7 +308,7 @@ std::string holders_json() {
         ",\n    \"usual_percent\": " + std::to_string(holder.usual_percent) +
         ",\n    \"of_sessions\": " + (holder.of_sessions() ? "true" : "false") +
         ",\n    \"statement\": " +
-        (statement.empty() ? "null" : json_text(statement)) +
+        (holder.statement == nullptr ? "null" : json_text(holder.statement)) +
         ",\n    \"variable\": " +
         (holder.variable == nullptr ? "null" : json_text(holder.variable)) +
         ",\n    \"least\": " + std::to_string(holder.least) +

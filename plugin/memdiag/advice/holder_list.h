@@ -597,7 +597,8 @@ std::string end_session(uint64_t processlist_id);
 not read what it answers. It has a column RUN, too. @throws std::bad_alloc */
 std::string end_query(uint64_t processlist_id);
 
-/** The list as the client has it. @throws std::bad_alloc */
+/** The list as the client has it. It judges by itself which session may end, so
+the statements that list them are not in it. @throws std::bad_alloc */
 std::string holders_json();
 
 }  // namespace memdiag::advisor
