@@ -116,12 +116,14 @@ std::string not_of_program(const char *condition) {
 }
 
 /** memdiag, and exporters. What the libraries of most exporters say of
-themselves is their own name, and not the program's. */
+themselves is their own name, and not the program's. And backups, which KILL
+would throw away: mysqldump, mydumper, mysqlpump, mysqlsh, xtrabackup. */
 std::string not_watchers() {
   return " AND PROCESSLIST_USER NOT LIKE '%exporter%'" +
          not_of_program(
-             "(ATTR_VALUE = 'memdiag' OR ATTR_VALUE LIKE '%exporter%' OR "
-             "ATTR_VALUE LIKE '%otelcol%')");
+             "(ATTR_VALUE IN ('memdiag', 'mysqlpump', 'mysqlsh') OR ATTR_VALUE "
+             "LIKE '%exporter%' OR ATTR_VALUE LIKE '%otelcol%' OR ATTR_VALUE "
+             "LIKE '%dump%' OR ATTR_VALUE LIKE '%backup%')");
 }
 
 /** mysqlbinlog, which archives the binary log, ends when its connection does.

@@ -564,7 +564,7 @@ std::string rule_of(const Holder &holder);
 statements to run in its rows: it asks for the sessions when it is run, and
 names the largest and those that have at least half as much. It leaves out its
 own session, those that hold less than 64 KiB of it, DDL, replication, memdiag's
-and those of exporters.
+and those of exporters and backups.
 @param value  the variable's, where the statement has one
 @return empty: there is none, or its variable is unknown or cannot be half
 @throws std::bad_alloc */

@@ -1884,6 +1884,12 @@ TEST(Advisor, AStatementEndsThoseWhoHaveMuch) {
     EXPECT_EQ(holder.end != End::binlog_dump,
               found.statement->find("'%otelcol%'") != std::string::npos)
         << holder.name;
+    // KILL of a backup would throw hours of work away.
+    for (const char *backups :
+         {"'mysqlpump'", "'mysqlsh'", "'%dump%'", "'%backup%'"})
+      EXPECT_EQ(holder.end != End::binlog_dump,
+                found.statement->find(backups) != std::string::npos)
+          << holder.name << ' ' << backups;
     // KILL would release it.
     EXPECT_EQ(
         holder.end != End::binlog_dump,
