@@ -381,15 +381,11 @@ class Holder_rules : Rules {
              "PROCESSLIST_ID = %" PRIu64 " ORDER BY 2 DESC LIMIT 5 shows "
              "what it took, and still counts what other threads freed of it",
              id) +
-            (is_reader(*session)
-                 ? std::string("; it is the session that reads this")
-                 : text(
-                       "; KILL %" PRIu64
-                       " frees what it still holds, rolls back what it has not "
-                       "committed, releases its locks, and drops its temporary "
-                       "tables",
-                       id)));
-    if (found != nullptr) set_owner(*session, found);
+            (is_reader(*session) ? "; it is the session that reads this" : ""));
+    if (found == nullptr) return;
+    set_owner(*session, found);
+    if (!found->owner->reads_this)
+      offer_to_end(session->is_idle ? end_session(id) : end_query(id), found);
   }
 
   static bool ends_sessions(const std::string &holder) {

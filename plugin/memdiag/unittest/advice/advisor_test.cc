@@ -424,7 +424,7 @@ const std::vector<Expected> all_expected = {
      },
      Severity::warning, "session", "cache",
      "session 42 holds up to 600 MiB, 59%",
-     "KILL 42 frees what it still holds, rolls back"},
+     "KILL drops a session's temporary tables with their rows"},
     {"background threads off",
      [](Situation *all) { all->background_threads = false; }, Severity::warning,
      "allocator", "misconfiguration", "background threads",
@@ -1872,10 +1872,10 @@ TEST(Advisor, AStatementEndsThoseWhoHaveMuch) {
         "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL "
         "AND LOCK_DURATION <> 'EXPLICIT' AND LOCK_TYPE IN "
         "('SHARED_UPGRADABLE', ";
-    EXPECT_EQ(
-        holder.end == End::queries || holder.end == End::sessions_or_queries ||
-            holder.end == End::transactions,
-        found.statement->find(no_ddl) != std::string::npos)
+    EXPECT_EQ(holder.end == End::queries ||
+                  holder.end == End::sessions_or_queries ||
+                  holder.end == End::transactions,
+              found.statement->find(no_ddl) != std::string::npos)
         << holder.name;
     EXPECT_EQ(found.statement->find(no_ddl) != std::string::npos,
               found.remedy.find("no DDL") != std::string::npos)
@@ -2006,8 +2006,26 @@ TEST(Advisor, WhatKillDoesBesidesIsSaid) {
   all.largest_session = Session{42, 500 * mb};
   all.reader_processlist_id = 42;
   EXPECT_EQ(std::string::npos, findings(all).at(0).remedy.find("KILL"));
+  EXPECT_FALSE(findings(all).at(0).statement);
   all.reader_processlist_id = 43;
-  EXPECT_NE(std::string::npos, findings(all).at(0).remedy.find("KILL 42"));
+  EXPECT_NE(std::string::npos, findings(all).at(0).remedy.find("KILL"));
+}
+
+/** The statement looks for all that KILL would do harm to. Words did not. */
+TEST(Advisor, ALargeSessionIsEndedLikeOthers) {
+  Situation all = healthy();
+  all.largest_session = memdiag::advisor::Session{42, 500 * mb};
+  Finding found = findings(all).at(0);
+  EXPECT_EQ("session", found.rule);
+  EXPECT_EQ(memdiag::advisor::end_query(42), found.statement);
+  EXPECT_EQ(std::string::npos, found.remedy.find("KILL 42"));
+  all.largest_session->is_idle = true;
+  EXPECT_EQ(memdiag::advisor::end_session(42), findings(all).at(0).statement);
+  all.locks_are_counted = false;
+  found = findings(all).at(0);
+  EXPECT_FALSE(found.statement);
+  EXPECT_EQ(std::string::npos, found.remedy.find("KILL 42"));
+  EXPECT_NE(std::string::npos, found.remedy.find("sql/mdl"));
 }
 
 /** A lower value of a variable frees nothing of what idle sessions and running
