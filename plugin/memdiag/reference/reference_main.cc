@@ -280,6 +280,9 @@ std::string reference() {
          "that it works in the default sql_mode. INFORMATION_SCHEMA.COLUMNS "
          "shows TIMESTAMP(6) as timestamp, and DOUBLE as double(22,0), as it "
          "does for tables of other plugins.\n\n"
+         "A text that is longer than its column is cut, without a warning. A "
+         "byte that is no UTF-8, and a character beyond U+FFFF, is shown as "
+         "`?`.\n\n"
          "# Everyday tables\n\n";
 #define PRINT(name) print_table<name##_table>(out);
   MEMDIAG_EVERYDAY_TABLES(PRINT)

@@ -199,8 +199,8 @@ constexpr Column<Row> moment_column(const char *name, const char *comment) {
 }
 
 /** A column that prints a text member, or a literal that a method returns.
-@param length  characters that the column holds; longer text is cut. The text is
-in the server's system_charset_info (UTF-8) */
+@param length  characters that the column holds; the table shows of each text
+what utf8::fitting() leaves of it */
 template <typename Row, auto member>
 constexpr Column<Row> text_column(const char *name, uint32_t length,
                                   const char *comment) {

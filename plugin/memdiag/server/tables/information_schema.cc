@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <new>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <variant>
@@ -12,6 +14,7 @@
 #include "my_sys.h"
 #include "mysqld_error.h"
 #include "mysys/memdiag/base/interruption.h"
+#include "plugin/memdiag/base/utf8.h"
 #include "plugin/memdiag/server/tables/statement.h"
 #include "plugin/memdiag/server/tables/table_fields.h"
 #include "plugin/memdiag/server/tables/table_rows.h"
@@ -32,7 +35,9 @@ namespace {
 /** Stores a value of a spec in a field. */
 class Store {
  public:
-  explicit Store(Field *field) : m_field(field) {}
+  /** @param characters  of a varchar: the most that it holds */
+  Store(Field *field, uint32_t characters)
+      : m_field(field), m_characters(characters) {}
   void operator()(std::monostate) const { m_field->set_null(); }
   void operator()(uint64_t value) const {
     m_field->set_notnull();
@@ -46,12 +51,11 @@ class Store {
     m_field->set_notnull();
     m_field->store(value);
   }
-  void operator()(bool value) const {
-    (*this)(std::string_view{value ? "YES" : "NO"});
-  }
+  void operator()(bool value) const { store_text(value ? "YES" : "NO"); }
   void operator()(std::string_view text) const {
-    m_field->set_notnull();
-    m_field->store(text.data(), text.size(), system_charset_info);
+    // A field that cuts a text itself fails statements in strict mode.
+    std::string room;
+    store_text(utf8::fitting(text, m_characters, &room));
   }
   void operator()(Timestamp moment) const {
     m_field->set_notnull();
@@ -61,7 +65,13 @@ class Store {
   }
 
  private:
-  Field *m_field;
+  void store_text(std::string_view text) const {
+    m_field->set_notnull();
+    m_field->store(text.data(), text.size(), system_charset_info);
+  }
+
+  Field *const m_field;
+  const uint32_t m_characters;
 };
 
 bool is_column_or_constant(Item *item, const TABLE *table) {
@@ -197,7 +207,7 @@ class Writer final
   }
 
   void store(size_t column, const Value &value) {
-    std::visit(Store(m_to->field[column]), value);
+    std::visit(Store(m_to->field[column], table.columns[column].length), value);
     m_stored[column] = value;
   }
 
