@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "mysys/memdiag/accounting/digests.h"
-#include "plugin/memdiag/allocator/size_classes.h"
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/profile/profile.h"
 #include "plugin/memdiag/profile/reader.h"
@@ -133,5 +133,12 @@ std::vector<Digest_row> digest_rows(std::span<const sessions::Digest_row> rows,
                                     const Symbols &symbols);
 
 }  // namespace memdiag::profile
+
+namespace memdiag {
+
+template <>
+constexpr Details detail_of<profile::Pinned_row> = detail_of<Bin_row>;
+
+}  // namespace memdiag
 
 #endif  // MEMDIAG_PROFILE_ROWS_H

@@ -194,6 +194,7 @@ Statement::Statement(THD *thd) : m_thd(thd), m_cache(cache_of(thd)) {}
 Statement::~Statement() = default;
 
 const Snapshot &Statement::snapshot(Details details) {
+  details |= m_cache->details;
   auto &cached = m_cache->readings.snapshot;
   if (cached.value && (cached.value->details & details) != details) {
     cached = {};
@@ -201,7 +202,7 @@ const Snapshot &Statement::snapshot(Details details) {
     m_cache->readings.instruments.reset();
   }
   return get_or_take(m_thd, &cached, this,
-                     [&] { return take_snapshot(details | m_cache->details); });
+                     [&] { return take_snapshot(details); });
 }
 
 const std::vector<ledger::Row> &Statement::ledger_rows() {

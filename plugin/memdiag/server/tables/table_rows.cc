@@ -331,10 +331,11 @@ void add_rows(Statement *statement, Sink<profile::Pinned_row> *sink) {
   profile::Samples samples{};
   const auto profile = profile::take_profile(&samples);
   if (!profile) return;
-  add_all(profile::pinned_rows(
-              rows_of<Bin_row>(statement->snapshot(detail_of<Bin_row>)),
-              samples, *profile, profile::Symbols(*profile)),
-          sink);
+  add_all(
+      profile::pinned_rows(
+          rows_of<Bin_row>(statement->snapshot(detail_of<profile::Pinned_row>)),
+          samples, *profile, profile::Symbols(*profile)),
+      sink);
 }
 
 void add_rows(Statement *statement, Sink<profile::Last_run_profile_row> *sink) {
