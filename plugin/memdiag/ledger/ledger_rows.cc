@@ -60,7 +60,9 @@ void add_buffer_pool(const Figures &figures, Rows *rows) {
   rows->add(name, "", "clean pages", data - dirty);
   rows->add(name, "", "dirty pages", dirty);
   rows->add(name, "", "free pages and bookkeeping", *resident - data);
-  rows->add(name, "", "never touched", 0, minus_or_zero(mapped, *resident));
+  Reading can_grow;
+  if (!pool.in_reserved_pages) can_grow = minus_or_zero(mapped, *resident);
+  rows->add(name, "", "never touched", 0, can_grow);
 }
 
 void add_pools(const Figures &figures, Precision precision, Rows *rows) {

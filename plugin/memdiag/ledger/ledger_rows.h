@@ -32,6 +32,9 @@ struct Buffer_pool_pages {
   /** Pages with data of a file; dirty_pages are among them. */
   uint64_t data_pages;
   uint64_t dirty_pages;
+  /** They lie in huge pages that the system has reserved (large_pages=ON),
+  which VmRSS does not count. */
+  bool in_reserved_pages{false};
 };
 
 /** Resident pages of file mappings of one kind. */

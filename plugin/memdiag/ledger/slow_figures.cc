@@ -20,7 +20,11 @@ bool fits(const Buffer_pool_bytes &then, const Buffer_pool_bytes &now) {
 Slow_regions::Slow_regions(const std::optional<Buffer_pool_pages> &counted)
     : m_totals(regions::totals()) {
   m_buffer_pool.mapped = m_totals[buffer_pool_kind].mapped_bytes;
-  if (counted) m_buffer_pool.data = counted->data_pages * counted->page_bytes;
+  if (!counted) return;
+  // mincore() shows reserved pages, and VmRSS does not have them.
+  m_buffer_pool.data = counted->in_reserved_pages
+                           ? 0
+                           : counted->data_pages * counted->page_bytes;
 }
 
 bool Slow_regions::fit(const Slow_figures &earlier) const {

@@ -52,7 +52,8 @@ constexpr Table<Row, 6> make_ledger_table(const char *name,
               "MAPPED_BYTES", Unit::bytes,
               "Address space of a region. In the row `never touched` of the "
               "buffer pool: the bytes by which its physical memory can still "
-              "grow.")}};
+              "grow; NULL in huge pages that the system has reserved "
+              "(large_pages=ON), which VmRSS does not count.")}};
 }
 
 inline constexpr Table ledger_table = make_ledger_table<ledger::Row>(
@@ -204,7 +205,8 @@ inline constexpr Table regions_table = [] {
                                           "Their address space."),
           column<Row, &Row::resident_bytes>(
               "RESIDENT_BYTES", Unit::bytes,
-              "Their physical memory. Swapped pages do not count."),
+              "Their physical memory. Swapped pages do not count, nor do huge "
+              "pages that the system has reserved (large_pages=ON)."),
           column<Row, &Row::untracked>(
               "UNTRACKED", Unit::count,
               "Regions since the server started that found no room in the "

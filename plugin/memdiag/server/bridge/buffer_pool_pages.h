@@ -12,12 +12,13 @@
 
 namespace memdiag {
 
-/** Empty while InnoDB is not up. */
+/** Empty while InnoDB is not up. @throws std::bad_alloc */
 inline std::optional<ledger::Buffer_pool_pages> buffer_pool_pages() {
   const auto pool = innodb::buffer_pool();
   if (!pool) return std::nullopt;
   return ledger::Buffer_pool_pages{pool->page_size, pool->data_pages,
-                                   pool->dirty_pages};
+                                   pool->dirty_pages,
+                                   host::has_reserved_pages().value_or(false)};
 }
 
 /** Bytes of the buffer pool's free pages, which it takes as data are read.

@@ -281,6 +281,18 @@ TEST(LedgerRows, WhatIsNotKnownIsEmptyAndLeavesNothingUnexplained) {
       by_key(ledger::rows(all, Precision::cheap)).at("pool/fts_query/live"));
 }
 
+/** VmRSS does not count them, and so cannot grow by them. */
+TEST(LedgerRows, ABufferPoolInReservedPagesHasNothing) {
+  ledger::Figures all = example();
+  all.buffer_pool->in_reserved_pages = true;
+  all.regions[static_cast<size_t>(Region_kind::buffer_pool)] = 0;
+  for (const ledger::Row &row : ledger::rows(all, Precision::exact)) {
+    if (std::string(row.component) != "buffer_pool") continue;
+    EXPECT_EQ(0, row.resident_bytes) << key_of(row);
+    EXPECT_FALSE(row.mapped_bytes) << key_of(row);
+  }
+}
+
 TEST(LedgerRows, WithoutInnodbTheBufferPoolIsOneRow) {
   ledger::Figures all = example();
   all.buffer_pool.reset();
@@ -532,6 +544,26 @@ TEST(Ledger, WhatTheLastLookSaysOfRegions) {
   EXPECT_EQ(size / 2, known[buffer_pool]);
   EXPECT_TRUE(known[static_cast<size_t>(Region_kind::thread_stack)]);
   EXPECT_FALSE(known[static_cast<size_t>(Region_kind::other)]);
+  memdiag::regions::remove(mapping);
+  munmap(mapping, size);
+}
+
+TEST(Ledger, ABufferPoolInReservedPagesDoesNotGrowByItsData) {
+  constexpr auto buffer_pool = static_cast<size_t>(Region_kind::buffer_pool);
+  constexpr size_t size = 16 * mb;
+  // Nothing of the kernel's is reserved in a test: pages without memory show
+  // what the ledger finds of reserved ones.
+  void *mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, mapping);
+  memdiag::regions::add(Region_kind::buffer_pool, mapping, size);
+  ledger::Reader fresh{test_clock};
+  ledger::Buffer_pool_pages counted{16384, 0, 0, true};
+  EXPECT_EQ(0, fresh.recent_regions(counted)[buffer_pool]);
+  const Slow_readings slow;
+  (void)fresh.take(memdiag::take_snapshot(), counted, Precision::exact);
+  counted.data_pages = size / 16384;
+  EXPECT_EQ(0, fresh.recent_regions(counted)[buffer_pool]);
   memdiag::regions::remove(mapping);
   munmap(mapping, size);
 }
