@@ -1,6 +1,10 @@
 #include "plugin/memdiag/server/bridge/server_sessions.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <utility>
 
 #include "mutex_lock.h"
@@ -45,6 +49,17 @@ class Collect : public Do_THD_Impl {
   }
 
   std::vector<Server_session> found;
+};
+
+class Collect_threads : public Do_THD_Impl {
+ public:
+  using Session_and_thread = std::pair<uint64_t, pthread_t>;
+
+  void operator()(THD *thd) override {
+    found.emplace(thd->thread_id(), thd->real_id);
+  }
+
+  std::set<Session_and_thread> found;
 };
 
 /** held_at_most() costs more than a session with less is worth. */
@@ -246,6 +261,14 @@ std::vector<Server_session> server_sessions() {
   Collect collect;
   do_for_all(&collect);
   return std::move(collect.found);
+}
+
+void drop_ended(std::vector<Server_session> *sessions) {
+  Collect_threads now;
+  do_for_all(&now);
+  std::erase_if(*sessions, [&now](const Server_session &session) {
+    return !now.found.contains({session.processlist_id, session.thread});
+  });
 }
 
 }  // namespace memdiag::sessions

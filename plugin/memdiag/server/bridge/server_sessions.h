@@ -29,6 +29,10 @@ bool have_threads_of_their_own();
 /** The sessions that are on a thread. @throws std::bad_alloc */
 std::vector<Server_session> server_sessions();
 
+/** Drops those that are on their thread no more: it may serve others now.
+@throws std::bad_alloc */
+void drop_ended(std::vector<Server_session> *sessions);
+
 /** The session or background thread with most memory, as Performance Schema
 counts it. Empty where that is off. */
 std::optional<history::Holder> largest_session();

@@ -228,7 +228,8 @@ void add_rows(Statement *, Sink<scopes::Row> *sink) {
 }
 
 void add_rows(Statement *statement, Sink<sessions::Row> *sink) {
-  // Sessions first: a session that begins meanwhile is in the background.
+  // A session is listed before its bytes are read and after. A thread that has
+  // gone from one to the next meanwhile is in the background.
   std::vector<sessions::Server_session> all;
   if (sessions::have_threads_of_their_own())
     all = sessions::server_sessions();
@@ -236,7 +237,9 @@ void add_rows(Statement *statement, Sink<sessions::Row> *sink) {
     statement->warn(
         "the threads of a pool serve all sessions in turn, so the memory of a "
         "session is not known here; Performance Schema counts it");
-  add_all(sessions::rows(sessions::holdings(), all), sink);
+  const sessions::Holdings held = sessions::holdings();
+  if (!all.empty()) sessions::drop_ended(&all);
+  add_all(sessions::rows(held, all), sink);
 }
 
 void add_rows(Statement *, Sink<profile::Digest_row> *sink) {
