@@ -125,13 +125,14 @@ std::optional<Slow_figures> Figures_reader::slow_figures() const {
       !is_known(all.libraries) || !is_known(all.files) || !all.heap_bytes)
     return std::nullopt;
   const Buffer_pool_bytes &counted = m_slow_regions.buffer_pool();
-  return Slow_figures{*stacks,
-                      m_slow_regions.totals()[stack_kind].count,
-                      {counted.mapped, *buffer_pool, counted.data},
-                      all.program,
-                      all.libraries,
-                      all.files,
-                      *all.heap_bytes};
+  return Slow_figures{
+      *stacks,
+      m_slow_regions.totals()[stack_kind].count,
+      {counted.mapped, *buffer_pool, counted.data, counted.parked},
+      all.program,
+      all.libraries,
+      all.files,
+      *all.heap_bytes};
 }
 
 void Figures_reader::warn(const char *subject) {

@@ -35,6 +35,8 @@ struct Buffer_pool_pages {
   /** They lie in huge pages that the system has reserved (large_pages=ON),
   which VmRSS does not count. */
   bool in_reserved_pages{false};
+  /** Of frames whose memory the system has back; see balloon.h. */
+  uint64_t parked_bytes{0};
 };
 
 /** Resident pages of file mappings of one kind. */

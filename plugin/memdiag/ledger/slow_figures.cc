@@ -12,7 +12,9 @@ uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 bool fits(const Buffer_pool_bytes &then, const Buffer_pool_bytes &now) {
   if (then.mapped != now.mapped) return false;
   if (!then.data || !now.data) return now.mapped == 0;
-  return distance(*now.data, *then.data) <= now.mapped / 128;
+  const uint64_t few = now.mapped / 128;
+  return distance(*now.data, *then.data) <= few &&
+         distance(now.parked, then.parked) <= few;
 }
 
 }  // namespace
@@ -21,6 +23,7 @@ Slow_regions::Slow_regions(const std::optional<Buffer_pool_pages> &counted)
     : m_totals(regions::totals()) {
   m_buffer_pool.mapped = m_totals[buffer_pool_kind].mapped_bytes;
   if (!counted) return;
+  m_buffer_pool.parked = counted->parked_bytes;
   // mincore() shows reserved pages, and VmRSS does not have them.
   m_buffer_pool.data = counted->in_reserved_pages
                            ? 0

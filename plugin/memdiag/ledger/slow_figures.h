@@ -31,6 +31,7 @@ struct Buffer_pool_bytes {
   uint64_t resident;
   /** Pages of data, as InnoDB counts them; empty while it is not up. */
   Reading data;
+  uint64_t parked;
 };
 
 struct Slow_figures {

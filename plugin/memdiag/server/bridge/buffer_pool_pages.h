@@ -8,6 +8,7 @@
 #include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/host/reserved_pages.h"
 #include "plugin/memdiag/ledger/ledger_rows.h"
+#include "storage/innobase/memdiag/balloon.h"
 #include "storage/innobase/memdiag/innodb.h"
 
 namespace memdiag {
@@ -16,9 +17,9 @@ namespace memdiag {
 inline std::optional<ledger::Buffer_pool_pages> buffer_pool_pages() {
   const auto pool = innodb::buffer_pool();
   if (!pool) return std::nullopt;
-  return ledger::Buffer_pool_pages{pool->page_size, pool->data_pages,
-                                   pool->dirty_pages,
-                                   host::has_reserved_pages().value_or(false)};
+  return ledger::Buffer_pool_pages{
+      pool->page_size, pool->data_pages, pool->dirty_pages,
+      host::has_reserved_pages().value_or(false), balloon::parked_bytes()};
 }
 
 /** Bytes of the buffer pool's free pages, which it takes as data are read.

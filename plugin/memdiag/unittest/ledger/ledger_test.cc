@@ -568,6 +568,34 @@ TEST(Ledger, ABufferPoolInReservedPagesDoesNotGrowByItsData) {
   munmap(mapping, size);
 }
 
+TEST(Ledger, ParkedFramesAreWorthAnotherLook) {
+  constexpr size_t size = 256 * mb;
+  auto *mapping =
+      static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(MAP_FAILED, static_cast<void *>(mapping));
+  memset(mapping, 1, size);
+  memdiag::regions::add(Region_kind::buffer_pool, mapping, size);
+  ledger::Reader fresh{test_clock};
+  ledger::Buffer_pool_pages counted{16384, 0, 0};
+  const auto resident = [&](Precision precision) {
+    int64_t bytes = 0;
+    for (const auto &[key, part] :
+         by_key(fresh.take(memdiag::take_snapshot(), counted, precision).rows))
+      if (key.starts_with("buffer_pool/")) bytes += *part;
+    return bytes;
+  };
+  EXPECT_EQ(static_cast<int64_t>(size), resident(Precision::exact));
+  clock_now_us += second_us;
+  counted.parked_bytes = 64 * mb;
+  ASSERT_EQ(0, madvise(mapping, 64 * mb, MADV_DONTNEED));
+  EXPECT_FALSE(fresh.recent_regions(
+      counted)[static_cast<size_t>(Region_kind::buffer_pool)]);
+  EXPECT_EQ(static_cast<int64_t>(192 * mb), resident(Precision::cheap));
+  memdiag::regions::remove(mapping);
+  munmap(mapping, size);
+}
+
 double resident_of(const char *key, Precision precision) {
   return static_cast<double>(*by_key(take(precision).rows).at(key));
 }
