@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bitset>
 #include <cerrno>
 #include <mutex>
 
@@ -29,9 +30,8 @@ constinit Pool_purges purges_by_pool[pool_count];
 
 constinit std::mutex purge_mutex;
 
-/** Arenas that the last attempt of a purge could not purge. Guarded by
-purge_mutex. */
-constinit bool skipped[pools::max_arenas];
+/** Arenas that the last purge has purged. Guarded by purge_mutex. */
+constinit std::bitset<pools::max_arenas> purged_now;
 
 /** An arena's last purge, by its sequence in the log, and the resident bytes
 right after it. Guarded by purge_mutex. */
@@ -98,27 +98,27 @@ Receipt purge_arenas(Pool pool, std::span<const unsigned> only) {
   note_error(for_each_arenas_pages(
       pool, only, [&receipt](unsigned, const mallctl::Arena_pages &pages) {
         receipt.arenas_before_bytes += pages.resident_bytes;
-        ++receipt.arenas;
       }));
+  purged_now.reset();
   bool again = true;
   for (int attempt = 0; attempt < attempts && again; ++attempt) {
     wait_before(attempt);
-    const bool first = attempt == 0;
     again = false;
     (void)for_each_arena(pool, only, [&](unsigned arena) {
-      bool &is_left = skipped[arena];
-      if ((!first && !is_left) || is_interrupted()) return;
+      if (purged_now[arena] || is_interrupted()) return;
       const auto purged = mallctl::purge_arena(arena);
       if (!purged && purged.error() != EFAULT) note_error(purged.error());
-      is_left = purged && !purged.value();
-      again = again || is_left;
+      purged_now[arena] = purged.value_or(false);
+      again = again || !purged.value_or(true);
     });
   }
+  receipt.arenas = static_cast<unsigned>(purged_now.count());
   note_error(for_each_arenas_pages(
       pool, only,
       [&receipt](unsigned arena, const mallctl::Arena_pages &pages) {
         receipt.arenas_after_bytes += pages.resident_bytes;
-        purged_arenas[arena].resident_bytes = pages.resident_bytes;
+        if (purged_now[arena])
+          purged_arenas[arena].resident_bytes = pages.resident_bytes;
       }));
   receipt.duration_us = clock_us(CLOCK_MONOTONIC) - start_us;
   return receipt;
@@ -128,6 +128,7 @@ Receipt purge_arenas(Pool pool, std::span<const unsigned> only) {
 
 Receipt purge(Pool pool, Purge_reason reason, std::span<const unsigned> only) {
   const std::lock_guard<std::mutex> guard(purge_mutex);
+  if (is_interrupted()) return {};
   const uint64_t rss_before_bytes = process_rss();
   // The pool is at work with its caches while only some of its arenas rest.
   if (only.empty()) pools::drop_caches(pool);
@@ -139,9 +140,8 @@ Receipt purge(Pool pool, Purge_reason reason, std::span<const unsigned> only) {
   sums.purge_us.fetch_add(receipt.duration_us);
   const uint64_t sequence =
       purge_log::add({clock_us(CLOCK_REALTIME), pool, reason, receipt});
-  (void)for_each_arena(pool, only, [sequence](unsigned arena) {
-    purged_arenas[arena].sequence = sequence;
-  });
+  for (unsigned arena = 0; arena < purged_now.size(); ++arena)
+    if (purged_now[arena]) purged_arenas[arena].sequence = sequence;
   // Last: a thread that sees the purge counted sees what it did.
   sums.purges.fetch_add(1);
   return receipt;

@@ -2,9 +2,11 @@
   Purges: a pool's unused pages go back to the system, on the calling thread.
 
   Threads: any. Purges are serialised by a mutex, so that the sizes before and
-  after are the purge's own. Allocation goes on meanwhile. A call may sleep: if
-  another thread is purging an arena, it tries again for up to 63 ms.
+  after are the purge's own. Allocation goes on meanwhile. A call may sleep: it
+  waits for the mutex, and if another thread is purging an arena, it tries again
+  for up to 63 ms, in each pool.
   Inside an Interruptible that ends it (interruption.h) the rest is left alone.
+  A purge that had not begun is neither counted nor in the log.
   Errors: a receipt has the errno of the first step that failed. An arena that
   was still being purged after that time is left alone, which is no error.
   Units: bytes, microseconds.

@@ -33,6 +33,7 @@ struct Receipt {
   uint64_t arenas_before_bytes;
   uint64_t arenas_after_bytes;
   uint64_t duration_us;
+  /** Those that were purged, not those that were left alone. */
   unsigned arenas;
   /** 0, or the errno of the first step that failed; the sizes then count only
   what could be read. */

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 
+#include "mysys/memdiag/base/interruption.h"
 #include "mysys/memdiag/pools/uncached.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purge_log.h"
@@ -141,6 +143,53 @@ FRESH_TEST(Purge, FreedBlocksDoNotWaitForAPurge) {
   EXPECT_LT(0u, mallctl::arena_pages(arena).value().dirty_pages);
   blocks.give_back();
   EXPECT_EQ(0u, mallctl::arena_pages(arena).value().dirty_pages);
+}
+
+/** A statement that was killed while it waited for another one's purge. */
+FRESH_TEST(Purge, AnInterruptedOneHasNotHappened) {
+  purging::purge(pool);
+  const auto logged = memdiag::purge_log::last_of(pool)->sequence;
+  const auto before = purging::counters(pool);
+  const memdiag::Interruptible killed([](const void *) { return true; },
+                                      nullptr);
+  EXPECT_EQ(0u, purging::purge(pool).arenas);
+  EXPECT_EQ(0u, purging::purge_all().arenas);
+  EXPECT_EQ(logged, memdiag::purge_log::last_of(pool)->sequence);
+  EXPECT_EQ(before.purges, purging::counters(pool).purges);
+}
+
+/** The arena that it did not come to is still one of the purge before. */
+FRESH_TEST(Purge, OneThatIsInterruptedInTheMiddle) {
+  ASSERT_EQ("", policies::set(Policy::dirty_decay_ms, "all=-1"));
+  constexpr size_t size = 4 << 20;
+  const auto allocate_in_two_arenas = [] {
+    void *const own = pools::allocate(pool, size);
+    const pools::Arena_guard guard(
+        pool, pools::slot_of_arena(mallctl::arena_of(own).value()));
+    return std::pair{own, pools::allocate(pool, size)};
+  };
+  const auto free_both = [](std::pair<void *, void *> blocks) {
+    pools::free(pool, blocks.first, size);
+    pools::free(pool, blocks.second, size);
+  };
+  free_both(allocate_in_two_arenas());
+  ASSERT_EQ(2u, arenas_of_pool().size());
+  EXPECT_EQ(2u, purging::purge(pool).arenas);
+  const uint64_t first = memdiag::purge_log::last_of(pool)->sequence;
+  const auto blocks = allocate_in_two_arenas();
+  int questions_left = 2;  // before the purge, and before the first arena
+  {
+    const memdiag::Interruptible killed(
+        [](const void *left) {
+          return (*static_cast<int *>(const_cast<void *>(left)))-- <= 0;
+        },
+        &questions_left);
+    EXPECT_EQ(1u, purging::purge(pool).arenas);
+  }
+  const uint64_t taken_bytes = purging::taken_again(pool, first).value();
+  EXPECT_LE(size, taken_bytes);
+  EXPECT_GT(2 * size, taken_bytes);
+  free_both(blocks);
 }
 
 /** Policies and routes change while the process forks: the child can change
