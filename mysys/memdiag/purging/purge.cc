@@ -124,11 +124,38 @@ Receipt purge_arenas(Pool pool, std::span<const unsigned> only) {
   return receipt;
 }
 
+/** As taken_again(). Caller holds purge_mutex. */
+Result<uint64_t> count_taken_again(Pool pool, uint64_t sequence) {
+  uint64_t bytes = 0;
+  const int error = for_each_arenas_pages(
+      pool, {}, [&](unsigned arena, const mallctl::Arena_pages &now) {
+        const Purged_arena &then = purged_arenas[arena];
+        if (then.sequence == sequence &&
+            now.resident_bytes > then.resident_bytes)
+          bytes += now.resident_bytes - then.resident_bytes;
+      });
+  return error == 0 ? Result<uint64_t>::ok(bytes)
+                    : Result<uint64_t>::failed(error);
+}
+
+/** A purge gives back what the one before it could be judged by. Caller holds
+purge_mutex. */
+void note_refault_of_last(Pool pool) {
+  if (uses_malloc(pool)) return;
+  const auto last = purge_log::last_of(pool);
+  if (!last || last->refaulted_bytes || last->receipt.error != 0) return;
+  if (const auto taken = count_taken_again(pool, last->sequence))
+    purge_log::note_refault(
+        last->sequence,
+        std::min(taken.value(), last->receipt.released_bytes()));
+}
+
 }  // namespace
 
 Receipt purge(Pool pool, Purge_reason reason, std::span<const unsigned> only) {
   const std::lock_guard<std::mutex> guard(purge_mutex);
   if (is_interrupted()) return {};
+  note_refault_of_last(pool);
   const uint64_t rss_before_bytes = process_rss();
   // The pool is at work with its caches while only some of its arenas rest.
   if (only.empty()) pools::drop_caches(pool);
@@ -201,16 +228,7 @@ Result<uint64_t> dirty_bytes(Pool pool) {
 
 Result<uint64_t> taken_again(Pool pool, uint64_t sequence) {
   const std::lock_guard<std::mutex> guard(purge_mutex);
-  uint64_t bytes = 0;
-  const int error = for_each_arenas_pages(
-      pool, {}, [&](unsigned arena, const mallctl::Arena_pages &now) {
-        const Purged_arena &then = purged_arenas[arena];
-        if (then.sequence == sequence &&
-            now.resident_bytes > then.resident_bytes)
-          bytes += now.resident_bytes - then.resident_bytes;
-      });
-  return error == 0 ? Result<uint64_t>::ok(bytes)
-                    : Result<uint64_t>::failed(error);
+  return count_taken_again(pool, sequence);
 }
 
 uint32_t backoff(Pool pool) {

@@ -58,7 +58,8 @@ std::optional<Purge> last_of(Pool pool) noexcept {
 
 void note_refault(uint64_t sequence, uint64_t bytes) noexcept {
   const std::lock_guard<std::mutex> guard(mutex);
-  if (Purge *const found = find(sequence); found != nullptr)
+  Purge *const found = find(sequence);
+  if (found != nullptr && !found->refaulted_bytes)
     found->refaulted_bytes = bytes;
 }
 

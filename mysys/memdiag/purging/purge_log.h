@@ -2,11 +2,11 @@
   The log of purges, one entry for each: when, of which pool, why, what it gave
   back, and how much of that the pool soon took again.
 
-  Threads: any. purging::purge() adds each purge, and the purger notes the bytes
-  that were taken again. A mutex is held while an entry is copied.
-  Memory: a fixed ring. Only all() allocates, for its caller.
-  Units: bytes and microseconds as in purging::Receipt; times in microseconds
-  since the epoch.
+  Threads: any. purging::purge() adds each purge. The purger notes the bytes
+  that were taken again, or the pool's next purge if that comes first. A mutex
+  is held while an entry is copied. Memory: a fixed ring. Only all() allocates,
+  for its caller. Units: bytes and microseconds as in purging::Receipt; times in
+  microseconds since the epoch.
 */
 
 #ifndef MEMDIAG_PURGE_LOG_H
@@ -46,12 +46,12 @@ since that it is gone. */
 std::optional<Purge> last_of(Pool pool) noexcept;
 
 /** The arenas of the purge have taken `bytes` again of those that it gave back.
- */
+The first note stays. */
 void note_refault(uint64_t sequence, uint64_t bytes) noexcept;
 
 /** As shown in MEMDIAG_PURGES. RSS and released bytes are empty after an error;
-RSS also where it is not known. refaulted_bytes is empty until the purger has
-judged the purge, and stays so for a pool that uses_malloc(). error is empty if
+RSS also where it is not known. refaulted_bytes is empty until note_refault(),
+and stays so for a pool that uses_malloc(). error is empty if
 there was none. Texts are constants. */
 struct Row {
   uint64_t sequence;

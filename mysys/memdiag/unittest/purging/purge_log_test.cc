@@ -159,6 +159,26 @@ FRESH_TEST(PurgeLog, AChildOfAForkGoesOn) {
   purger.join();
 }
 
+FRESH_TEST(PurgeLog, QuickPurgesAreJudgedByTheNextOne) {
+  leave_pages_to_purges();
+  make_dirty(12);
+  (void)purging::purge(pool);
+  std::vector<Block> again;
+  for (int i = 0; i < 5; ++i) again.push_back(Block::make(1 << 20, 2));
+  (void)purging::purge(pool);
+  for (const Block &block : again) block.free();
+  (void)purging::purge(pool);
+  const auto rows = purge_log::all();
+  ASSERT_EQ(3u, rows.size());
+  EXPECT_LE(std::min<uint64_t>(5 << 20, *rows[0].released_bytes),
+            rows[0].refaulted_bytes);
+  EXPECT_GE(7u << 20, rows[0].refaulted_bytes);
+  EXPECT_EQ(0u, rows[1].refaulted_bytes);
+  EXPECT_FALSE(rows[2].refaulted_bytes);
+  purge_log::note_refault(rows[0].sequence, 1);
+  EXPECT_EQ(rows[0].refaulted_bytes, purge_log::all()[0].refaulted_bytes);
+}
+
 FRESH_TEST(PurgeLog, SaysWhyAndWhatWasWantedAgain) {
   leave_pages_to_purges();
   memdiag::purger::Watch watch;
