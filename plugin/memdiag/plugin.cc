@@ -151,7 +151,7 @@ int start(void *plugin) {
   if (const int error = statement_readings::start(); error != 0)
     error_log::warn(
         "the thread that frees readings of tables cannot be started (" +
-        reason(error) + "): each session keeps its last readings.");
+        reason(error) + "): they stay until another statement reads a table.");
   limits::set_growth(buffer_pool_growth);
   start_history();
   if (!opt_initialize) {

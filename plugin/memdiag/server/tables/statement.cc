@@ -145,6 +145,8 @@ Worker &worker() {
   return *instance;
 }
 
+constinit std::atomic<bool> worker_runs{false};
+
 /** 0: the clock goes. */
 constinit std::atomic<uint64_t> stopped_at_us{0};
 
@@ -153,10 +155,23 @@ uint64_t clock_of_groups_us() {
   return stopped_us != 0 ? stopped_us : clock_us(CLOCK_MONOTONIC);
 }
 
+bool has_ended(uint64_t session, uint64_t query) {
+  Find_thd_with_id find(static_cast<my_thread_id>(session), true);
+  THD_ptr thd = Global_THD_manager::get_instance()->find_thd(&find);
+  return !thd || query_of(thd.get()) != query ||
+         thd->get_command() == COM_SLEEP;
+}
+
+/** @return how many are left */
+size_t drop_old_readings(uint64_t now_us) {
+  return caches().drop(Read_group::max_age_us, now_us, has_ended);
+}
+
 std::shared_ptr<Statement_cache> cache_of(THD *thd) {
   // All that read tables wait while a value is made.
   const ceiling::No_wait no_wait;
   const uint64_t now_us = clock_of_groups_us();
+  if (!worker_runs) (void)drop_old_readings(now_us);
   auto cache = caches().of(thd->thread_id(), query_of(thd), now_us);
   worker().wake();
   const Needs needs = needs_of_statement(thd);
@@ -170,19 +185,11 @@ std::shared_ptr<Statement_cache> cache_of(THD *thd) {
   return cache;
 }
 
-bool has_ended(uint64_t session, uint64_t query) {
-  Find_thd_with_id find(static_cast<my_thread_id>(session), true);
-  THD_ptr thd = Global_THD_manager::get_instance()->find_thd(&find);
-  return !thd || query_of(thd.get()) != query ||
-         thd->get_command() == COM_SLEEP;
-}
-
 void run(Worker *self) {
   my_thread_init();
   size_t left;
   do {
-    left =
-        caches().drop(Read_group::max_age_us, clock_of_groups_us(), has_ended);
+    left = drop_old_readings(clock_of_groups_us());
   } while (self->wait_ms(left == 0 ? 0 : Read_group::max_age_us / 1000));
   my_thread_end();
 }
@@ -287,9 +294,16 @@ void Statement::warn(const std::string &text) {
 
 void Statement::forget_readings() { m_cache->readings = {}; }
 
-int statement_readings::start() { return worker().start("memdiag_read", run); }
+int statement_readings::start() {
+  const int error = worker().start("memdiag_read", run);
+  worker_runs = error == 0;
+  return error;
+}
 
-void statement_readings::stop() { worker().stop(); }
+void statement_readings::stop() {
+  worker_runs = false;
+  worker().stop();
+}
 
 void statement_readings::stop_clock_for_test(bool stop) {
   stopped_at_us.store(stop ? clock_us(CLOCK_MONOTONIC) : 0,

@@ -6,10 +6,10 @@
   allocator, the ledger, a report of the host, the routes, the facts of the
   budget, InnoDB's components, the largest session, and the counts of
   Performance Schema, which has some for each session. Each is taken when a
-  table first needs it. Joined tables therefore agree, and a table that is
-  filled again for each outer row does not change. Statements of a read group
-  (read_group.h) share them, too. A thread frees the readings some 200 ms after
-  the last of these statements has ended.
+  table first needs it. Joined tables therefore agree. Statements of a read
+  group (read_group.h) share them, too. A thread frees the readings some 200 ms
+  after the last of these statements has ended. If it could not be started, the
+  next statement that reads a table does.
 
   Threads: a Statement belongs to the session's thread.
   Errors: a reading that failed is empty in the value; the statement gets a
