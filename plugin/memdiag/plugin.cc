@@ -7,6 +7,7 @@
 #include <mysql/plugin.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
@@ -171,6 +172,13 @@ int start(void *plugin) {
   return 0;
 }
 
+/** When the process ends by exit(), as each shutdown does. The server's error
+log and Performance Schema are gone then: it only writes to files. */
+void end() {
+  profile_switch::end();
+  history::end();
+}
+
 int stop(void *plugin) {
   meters::unregister_them();
   profile_function::unregister_it();
@@ -182,6 +190,11 @@ int stop(void *plugin) {
   statement_readings::stop();
   purger::stop();
   history::stop();
+  // InnoDB is shut down after this plugin, and may write pages for minutes. A
+  // server that is killed meanwhile was not shut down. Only a process whose
+  // plugin was stopped has the handler: neither the parent of --daemonize nor a
+  // server that crashes.
+  if (std::atexit(end) != 0) end();
   return 0;
 }
 

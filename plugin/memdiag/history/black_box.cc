@@ -221,6 +221,22 @@ int Box::append(Sample sample) noexcept {
       m_ring[at] = sample;
     ++m_appended;
   }
+  return write_newest();
+}
+
+int Box::end() noexcept {
+  if (m_appended == 0) return 0;
+  {
+    const std::lock_guard<std::mutex> guard(m_mutex);
+    m_ring[(m_appended - 1) % m_capacity].ended = 1;
+  }
+  return write_newest();
+}
+
+/** Only the thread that appends calls this, so the ring does not change. */
+int Box::write_newest() noexcept {
+  const size_t at = (m_appended - 1) % m_capacity;
+  const Sample &sample = m_ring[at];
   // The last sample says that the run was shut down: it does not wait.
   const bool waits = m_retry_in != 0 && --m_retry_in != 0 && sample.ended == 0;
   if (m_file < 0) {

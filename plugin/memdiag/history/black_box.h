@@ -66,7 +66,7 @@ struct Sample {
   uint64_t run_us;
   uint32_t process;
   uint32_t version;
-  /** 1: the last sample of a run that was shut down. */
+  /** 1: the last sample of a run that was shut down, to its end. */
   uint64_t ended;
 
   /** As the kernel counts: /proc/self/status. */
@@ -134,8 +134,9 @@ bool parse(std::span<const std::byte> file, Contents *contents);
 @throws std::bad_alloc */
 std::string load(const std::string &path, uint64_t server, Contents *contents);
 
-/** Threads: open() and append() belong to one thread; former_runs() and
-this_run() may be called from any thread once open() has returned. A mutex is
+/** Threads: open(), append() and end() belong to one thread at a time;
+former_runs() and this_run() may be called from any thread once open() has
+returned. A mutex is
 held while samples are copied, so append() may wait for a reader. It is never
 held while the file is read or written. */
 class Box {
@@ -161,6 +162,11 @@ class Box {
   made, waits for its next attempt. */
   int append(Sample sample) noexcept;
 
+  /** The run is shut down: its newest sample says so from now on. Allocates
+  nothing.
+  @return 0, or the errno of writing that; it waits for nothing */
+  int end() noexcept;
+
   /** Oldest first. They do not change any more. */
   const std::vector<Sample> &former_runs() const { return m_former; }
   /** Copies of the newest samples up to the first that is older than a moment,
@@ -176,6 +182,7 @@ class Box {
 
  private:
   int make() noexcept;
+  int write_newest() noexcept;
   void mark_former_file(Sample sample) const noexcept;
   bool is_intact() const;
   int write_all() const;

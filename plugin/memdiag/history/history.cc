@@ -25,7 +25,8 @@ void run(Worker *worker) {
   do {
     wait_ms = recorder.tick(__atomic_load_n(&interval_ms, __ATOMIC_RELAXED));
   } while (worker->wait_ms(wait_ms));
-  recorder.end();
+  // The last sample, whatever the interval.
+  (void)recorder.tick(1);
 }
 
 }  // namespace
@@ -43,6 +44,8 @@ void stop() {
   self.worker.stop();
   self.recorder.close();
 }
+
+void end() noexcept { state().recorder.end(); }
 
 void interval_changed() { state().worker.wake(); }
 

@@ -3,9 +3,9 @@
   the black box (recorder.h, sampler.h, black_box.h), so that the way to the
   present can be seen, and after a crash the way to the end.
 
-  Threads: start() and stop() are called one at a time, and start() not again
-  before stop(): it opens the recorder, which the thread uses without a lock.
-  Otherwise as those of a Worker (mysys/memdiag/base/worker.h). The other
+  Threads: start(), stop() and end() are called one at a time, and start() not
+  again before stop(): it opens the recorder, which the thread uses without a
+  lock. Otherwise as those of a Worker (mysys/memdiag/base/worker.h). The other
   functions: any thread.
   Errors: a figure that cannot be read is unknown, and the next sample tries
   again.
@@ -47,10 +47,13 @@ struct Started : Recorder::Opened {
 Started start(const std::string &path, uint32_t version, uint64_t server,
               Largest_session largest_session = nullptr, Warn warn = nullptr);
 
-/** Take the last sample, which says that the run was shut down, and wait for
-the thread to end. this_run() and former_runs() are empty after that; what
-readers got before remains theirs. */
+/** Take the last sample and wait for the thread to end. this_run() and
+former_runs() are empty after that; what readers got before remains theirs. */
 void stop();
+
+/** After stop(), when the process ends: the last sample says from now on that
+the run was shut down. Whoever dies between the two counts as killed. */
+void end() noexcept;
 
 /** interval_ms has changed: the thread takes a sample and waits by the new
 value. */

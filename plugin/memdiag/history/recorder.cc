@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/base/record_file.h"
@@ -34,6 +35,7 @@ Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
   m_has_samples = false;
   m_warn = warn;
   m_path = path;
+  m_closed.reset();
   const auto box = std::make_shared<black_box::Box>();
   opened.file_error =
       box->open(path, std::clamp<size_t>(capacity, 1, black_box::max_capacity),
@@ -52,15 +54,14 @@ unsigned Recorder::tick(unsigned interval_ms) {
   return interval_ms;
 }
 
-void Recorder::end() {
-  Sample last = m_sampler->take();
-  last.ended = 1;
-  append(last);
-}
-
 void Recorder::close() {
   const std::lock_guard<std::mutex> guard(m_mutex);
-  m_box.reset();
+  m_closed = std::move(m_box);
+}
+
+void Recorder::end() noexcept {
+  if (m_closed) (void)m_closed->end();
+  m_closed.reset();
 }
 
 void Recorder::append(Sample sample) {

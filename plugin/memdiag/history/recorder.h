@@ -4,10 +4,10 @@
   tick() takes one sample. The server's only recorder is driven by a thread
   (history.h); tests call tick() and set the clock.
 
-  Threads: open(), tick(), end() and close() belong to one thread at a time;
+  Threads: open(), tick(), close() and end() belong to one thread at a time;
   this_run() and former_runs() may be called from any thread meanwhile, and give
-  nothing before open() and after close(). tick() and end() may be called
-  between these two only. Errors: where no file can be written, samples are kept
+  nothing before open() and after close(). tick() may be called between these
+  two only. Errors: where no file can be written, samples are kept
   in memory only. The first failed write of a run is reported.
 */
 
@@ -44,7 +44,7 @@ class Recorder {
     int file_error;
     /** About the file that was there, and about the last run; or empty. */
     std::string remark;
-    /** The last run left no sign of a shutdown. */
+    /** The last run left no sign that its shutdown came to an end. */
     bool was_killed;
   };
 
@@ -65,11 +65,13 @@ class Recorder {
   changes */
   unsigned tick(unsigned interval_ms);
 
-  /** Take the last sample, which says that the run was shut down. */
-  void end();
-
-  /** Forget all samples and let go of the file. */
+  /** Give readers no samples any more. The file stays open for end(). */
   void close();
+
+  /** After close(): the process ends, and so the last sample says that the run
+  was shut down. Allocates nothing and reports nothing. Nothing happens without
+  an open file, or when it is called again. */
+  void end() noexcept;
 
   /** Those not older than a moment, oldest first. @throws std::bad_alloc */
   std::vector<black_box::Sample> this_run(uint64_t since_us = 0);
@@ -93,6 +95,8 @@ class Recorder {
   lets go of. */
   std::mutex m_mutex;
   std::shared_ptr<black_box::Box> m_box;
+  /** From close() to end(). */
+  std::shared_ptr<black_box::Box> m_closed;
 };
 
 }  // namespace memdiag::history

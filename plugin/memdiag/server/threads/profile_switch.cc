@@ -161,12 +161,10 @@ std::optional<profile::Recorded_run> this_run(std::string *remark) {
 
 void stop() {
   state().worker.stop();
-  {
-    const std::lock_guard<std::mutex> guard(state().mutex);
-    (void)state().recorder.end();
-  }
   profiling::switch_off();
   profiling::set_context_reader(nullptr);
 }
+
+void end() noexcept { (void)state().recorder.end(); }
 
 }  // namespace memdiag::profile_switch

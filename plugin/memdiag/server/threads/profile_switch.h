@@ -3,7 +3,8 @@
   statement of a sample, and the thread of the flight recorder. That thread
   reads RSS four times a second while memdiag_profile is RECORD.
 
-  Threads: start() and stop() from the plugin's start and end. Sessions call
+  Threads: start() and stop() from the plugin's start and end, end() when the
+  process ends. Sessions call
   apply(), one at a time. It waits for the recorder's thread and for readers of
   the profile, so the caller releases LOCK_global_system_variables meanwhile.
   last_run() and this_run() from any thread, after start().
@@ -45,6 +46,9 @@ and do what the variables ask for.
 @return as apply(); the mode is off then, too */
 std::string start(const std::string &path, uint64_t server);
 void stop();
+/** After stop(): the flight recorder's file says from now on that the run was
+shut down. */
+void end() noexcept;
 
 /** The runs that the flight recorder knows; empty: none recorded anything.
 @param remark  out: why records are missing, or ""

@@ -275,6 +275,35 @@ TEST_F(Black_box, TheLastSampleDoesNotWaitForTheNextAttempt) {
   EXPECT_EQ(1u, found.back().ended);
 }
 
+TEST_F(Black_box, TheEndIsInTheNewestSample) {
+  for (const size_t samples : {1, 9, 10, 11, 25}) {
+    Box box;
+    ASSERT_EQ(0, box.open(m_path, 10, {}, 0));
+    EXPECT_EQ(0, box.end()) << "of no sample";
+    for (uint64_t n = 0; n < samples; ++n) box.append(sample_of(n));
+    for (const Sample &sample : loaded(m_path)) EXPECT_EQ(0u, sample.ended);
+    EXPECT_EQ(0, box.end());
+    const std::vector<Sample> found = loaded(m_path);
+    ASSERT_EQ(std::min<size_t>(samples, 10), found.size());
+    for (const Sample &sample : found)
+      EXPECT_EQ(sample.time_us == samples - 1 ? 1u : 0u, sample.ended);
+  }
+}
+
+TEST_F(Black_box, TheEndDoesNotWaitForTheNextAttempt) {
+  Box box;
+  ASSERT_EQ(0, box.open(m_path, 10, {}, 0));
+  failing_writes = {ENOSPC, 1};
+  EXPECT_EQ(ENOSPC, box.append(sample_of(0)));
+  writes = 0;
+  EXPECT_EQ(0, box.append(sample_of(1)));
+  EXPECT_EQ(0u, writes);
+  EXPECT_EQ(0, box.end());
+  const std::vector<Sample> found = loaded(m_path);
+  ASSERT_EQ(2u, found.size());
+  EXPECT_EQ(1u, found.back().ended);
+}
+
 TEST_F(Black_box, AFailedWriteAtTheStartLeavesNoFile) {
   failing_writes = {EIO, 1};
   Box box;

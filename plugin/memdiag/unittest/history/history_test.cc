@@ -97,8 +97,9 @@ class History : public testing::Test {
     return m_recorder.this_run().back();
   }
   void end() {
-    m_recorder.end();
+    (void)m_recorder.tick(1);
     m_recorder.close();
+    m_recorder.end();
   }
 
   history::Started start(unsigned interval_ms) {
@@ -397,6 +398,31 @@ TEST_F(History, ReadersShareTheSamplesOfFormerRuns) {
   EXPECT_EQ(0, memcmp(&first, &former->front(), sizeof first));
 }
 
+/** InnoDB writes its pages after the plugin has ended, for minutes. */
+TEST_F(History, ARunThatIsKilledInItsShutdownIsOne) {
+  (void)open();
+  (void)next();
+  m_recorder.close();
+  EXPECT_TRUE(open().was_killed);
+  EXPECT_EQ(0u, m_recorder.former_runs()->back().ended);
+  // What the one before did not do does not count for this one.
+  (void)next();
+  m_recorder.end();
+  EXPECT_TRUE(open().was_killed);
+}
+
+TEST_F(History, TheEndAllocatesAndReportsNothing) {
+  (void)open();
+  (void)next();
+  m_recorder.close();
+  write_error = EIO;
+  m_recorder.end();
+  m_recorder.end();
+  write_error = 0;
+  EXPECT_TRUE(warnings.empty()) << "the server's log is gone by then";
+  EXPECT_TRUE(open().was_killed);
+}
+
 TEST_F(History, ARunThatWasNotShutDownIsSeenByTheNextStart) {
   (void)open();
   (void)next();
@@ -533,8 +559,34 @@ TEST_F(History, TheThreadTakesSamplesAndTheLastOne) {
   wait_for_samples(3);
   history::stop();
   EXPECT_TRUE(history::this_run().empty());
+  history::end();
   EXPECT_EQ("", start(1).remark) << "it was shut down";
   EXPECT_LE(4u, history::former_runs()->size());
+  history::stop();
+  EXPECT_TRUE(start(1).was_killed) << "after its plugin had ended";
+}
+
+/** As the plugin does: what a process registers is its last act. */
+TEST_F(History, AProcessThatExitsIsShutDown) {
+  const auto run = [this](void (*last)()) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(memdiag_test::seconds_until_a_hang);
+      (void)start(1);
+      wait_for_samples(3);
+      history::stop();
+      if (atexit(history::end) != 0) _exit(127);
+      last();
+    }
+    ASSERT_EQ(child, waitpid(child, nullptr, 0));
+  };
+  run([] { exit(0); });
+  EXPECT_FALSE(open().was_killed);
+  EXPECT_EQ(1u, m_recorder.former_runs()->back().ended);
+  m_recorder.close();
+  std::filesystem::remove(m_path);
+  run([] { (void)raise(SIGKILL); });
+  EXPECT_TRUE(open().was_killed);
 }
 
 TEST_F(History, TheThreadTakesANewIntervalAtOnce) {
