@@ -13,7 +13,10 @@
 
   Each start writes a new file with the newest records of the old one, and
   renames it over the old one. A server that is killed repeatedly thus keeps
-  the samples of the first run.
+  the samples of the first run. A server that dies before its first sample
+  leaves nothing: InnoDB recovers and allocates its buffer pool before. Until
+  InnoDB has locked its files, another server may run in the same directory,
+  and its file must stay.
 
   Files under a running server:
   - A deleted or renamed file is left alone: this run's samples are in memory

@@ -35,7 +35,9 @@ inline constexpr Table history_table = [] {
                                           "The server's version."),
           column<Row, &Row::shut_down>(
               "SHUT_DOWN", Unit::none,
-              "NO: the server was killed or crashed. NULL: this run."),
+              "NO: the server was killed or crashed, also while it shut down. "
+              "NULL: this run. A run that ended while InnoDB started has no "
+              "row."),
           moment_column<Row, &Row::time_us>("TIME",
                                             "When the sample was taken."),
           column<Row, &Row::rss_bytes>(
