@@ -187,6 +187,8 @@ Profile *make_profile(const Settings &settings) {
       mmap(nullptr, settings.memory_bytes, PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
+  // Samples lie scattered: a huge page would come for each of the first.
+  (void)madvise(memory, settings.memory_bytes, MADV_NOHUGEPAGE);
   const size_t room = settings.memory_bytes - sizeof(Profile);
   const size_t places = Sample_table::places_in(room / 2);
   regions::add(Region_kind::profile, memory, settings.memory_bytes);

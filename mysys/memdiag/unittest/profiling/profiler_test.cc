@@ -15,6 +15,7 @@ lives, with its stack, pool and route, and estimates are not biased. */
 #include "mysys/memdiag/profiling/code_ranges.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/profiling/unwind.h"
+#include "mysys/memdiag/unittest/no_huge_pages.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "mysys/memdiag/upstream/scope_hooks.h"
 
@@ -463,6 +464,20 @@ TEST(Profiler, ItsMemoryIsARegionAndGoes) {
   EXPECT_EQ(0u, regions::totals()[profile].count);
   EXPECT_FALSE(profiling::is_on());
   EXPECT_FALSE(profiling::View());
+}
+
+/** Samples lie scattered, so huge pages would come to all of it at once. */
+TEST(Profiler, ItsMemoryGetsNoHugePages) {
+  const Profiler profiler(1 << 19);
+  const auto all = regions::list(regions::Stacks::without);
+  const auto found =
+      std::find_if(all.begin(), all.end(), [](const regions::Region &region) {
+        return region.kind == memdiag::Region_kind::profile;
+      });
+  ASSERT_NE(all.end(), found);
+  const auto *const memory = reinterpret_cast<const char *>(found->range.begin);
+  EXPECT_TRUE(has_no_huge_pages(memory));
+  EXPECT_TRUE(has_no_huge_pages(memory + memory_bytes - 1));
 }
 
 uint64_t kept() {
