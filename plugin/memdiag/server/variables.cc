@@ -211,6 +211,7 @@ bool apply_profile(const THD *thd) {
   bool is_refused = false;
   {
     const std::lock_guard<std::mutex> guard(one_at_a_time);
+    const memdiag::ceiling::No_wait no_wait;
     mysql_mutex_lock(&LOCK_global_system_variables);
     const memdiag::profile_switch::Settings newest = settings;
     const uint64_t sets_before = sets;
