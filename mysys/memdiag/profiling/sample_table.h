@@ -74,11 +74,20 @@ class Sample_table {
   /** Sets the digest of a sample, unless the sample has been removed. */
   void set_digest(Handle handle, const Digest &digest) noexcept;
 
+  /** So many samples were ever added. */
+  uint64_t added() const noexcept {
+    return m_added.load(std::memory_order_relaxed);
+  }
+
   /** Calls visit(const Sample &) for each sample. It stops no thread. Samples
   that are added meanwhile are left out: the reader's own blocks among them. */
   template <typename Visitor>
   void for_each(Visitor visit) const {
-    const uint64_t end = m_added.load(std::memory_order_relaxed);
+    for_each(added(), visit);
+  }
+  /** The same for those that were there when added() gave `end`. */
+  template <typename Visitor>
+  void for_each(uint64_t end, Visitor visit) const {
     Sample sample;
     for (size_t place = 0; place < m_places; ++place)
       if (read(place, end, &sample)) visit(sample);

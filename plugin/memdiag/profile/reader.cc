@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "mysys/memdiag/base/clock.h"
-#include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/profiling/code_ranges.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/routes/routes.h"
@@ -31,27 +31,78 @@ Site copy_of(const profiling::Site &site, const Route_names &routes,
   return copy;
 }
 
-std::vector<Site> copies_of(const profiling::Site_table &sites,
+std::vector<Site> copies_of(std::span<const profiling::Site> sites,
                             bool with_addresses) {
   const Route_names routes = routes::all();
   std::vector<Site> copies;
-  sites.for_each([&](const profiling::Site &site) {
+  copies.reserve(sites.size());
+  for (const profiling::Site &site : sites)
     copies.push_back(copy_of(site, routes, with_addresses));
-  });
   return copies;
 }
 
-std::vector<Live_sample> copies_of(const profiling::Sample_table &samples) {
-  std::vector<Live_sample> copies;
-  samples.for_each([&copies](const profiling::Sample &sample) {
-    Live_sample &copy = copies.emplace_back();
-    copy.bytes = sample.bytes;
-    copy.time_us = sample.time_us;
-    copy.site = sample.site;
-    if (sample.session != 0) copy.session = sample.session;
-    if (sample.digest != Digest{}) copy.digest = sample.digest;
-  });
-  return copies;
+Live_sample copy_of(const profiling::Sample &sample) {
+  Live_sample copy{sample.bytes, sample.time_us, sample.site, {}, {}};
+  if (sample.session != 0) copy.session = sample.session;
+  if (sample.digest != Digest{}) copy.digest = sample.digest;
+  return copy;
+}
+
+struct Copy {
+  profiling::Status status{};
+  /** The moment of the samples. */
+  uint64_t time_us{0};
+  std::vector<Live_sample> samples;
+  /** Their frames lie in the vector below. */
+  std::vector<profiling::Site> sites;
+  std::vector<uintptr_t> frames;
+};
+
+/** Empty: the profiler is off. */
+std::optional<Copy> copy_profile() {
+  Copy copy;
+  uint64_t end = 0;
+  size_t samples = 0;
+  size_t sites = 0;
+  size_t frames = 0;
+  do {
+    // Without a View: switch_off() waits for one, and this thread may wait for
+    // memory. Sites come meanwhile, samples up to `end` only go.
+    copy.samples.clear();
+    copy.samples.reserve(samples);
+    copy.sites.clear();
+    copy.sites.reserve(sites + sites / 8);
+    copy.frames.clear();
+    copy.frames.reserve(frames + frames / 8);
+    samples = sites = frames = 0;
+
+    const profiling::View view;
+    if (!view) return std::nullopt;
+    if (const profiling::Status status = view.status();
+        status.since_us != copy.status.since_us) {
+      copy.status = status;
+      end = view.samples().added();
+      copy.time_us = clock_us(CLOCK_REALTIME);
+    }
+    view.samples().for_each(end, [&](const profiling::Sample &sample) {
+      ++samples;
+      if (copy.samples.size() < copy.samples.capacity())
+        copy.samples.push_back(copy_of(sample));
+    });
+    // A sample's site is there before it; sites that come later do no harm.
+    view.sites().for_each([&](const profiling::Site &site) {
+      ++sites;
+      frames += site.frames.size();
+      if (copy.sites.size() == copy.sites.capacity() ||
+          copy.frames.capacity() - copy.frames.size() < site.frames.size())
+        return;
+      const auto begin = copy.frames.insert(
+          copy.frames.end(), site.frames.begin(), site.frames.end());
+      profiling::Site &own = copy.sites.emplace_back(site);
+      own.frames = {begin, copy.frames.end()};
+    });
+  } while (samples > copy.samples.size() || sites > copy.sites.size());
+  return copy;
 }
 
 /** The entry of samples of one site and digest, in order of time. */
@@ -94,46 +145,34 @@ const Site *Samples::site(uint32_t number) const {
 }
 
 std::optional<Profile> take_profile(Samples *of_same_moment) {
+  auto copy = copy_profile();
+  if (!copy) return std::nullopt;
+  const profiling::Status &status = copy->status;
   Profile profile{};
-  std::vector<Live_sample> samples;
-  {
-    // switch_off() waits for a View, but not for long.
-    const ceiling::No_wait no_wait;
-    const profiling::View view;
-    if (!view) return std::nullopt;
-    const profiling::Status status = view.status();
-    profile.since_us = status.since_us;
-    profile.sample_bytes = status.sample_bytes;
-    profile.dropped_samples = status.dropped_samples;
-    // A sample's site is there before it; sites that come later do no harm.
-    samples = copies_of(view.samples());
-    profile.sites = copies_of(view.sites(), true);
-    profile.time_us = clock_us(CLOCK_REALTIME);
-    if (of_same_moment != nullptr)
-      *of_same_moment = {profile.time_us, profile.sample_bytes,
-                         copies_of(view.sites(), false), samples};
-  }
+  profile.time_us = copy->time_us;
+  profile.since_us = status.since_us;
+  profile.sample_bytes = status.sample_bytes;
+  profile.dropped_samples = status.dropped_samples;
+  profile.sites = copies_of(copy->sites, true);
+  if (of_same_moment != nullptr)
+    *of_same_moment = {profile.time_us, profile.sample_bytes,
+                       copies_of(copy->sites, false), copy->samples};
   // Stacks through plugins that were loaded meanwhile are whole from now on.
   profile.modules = modules_of_this_process();
   profile.code_left_out = profiling::code_ranges_left_out();
   separate_modules(&profile.modules, [&profile](const auto &visit) {
     for (Site &site : profile.sites) visit(&site);
   });
-  set_medians(samples, &profile.sites);
-  profile.entries = entries_of(samples, profile.sample_bytes);
+  set_medians(copy->samples, &profile.sites);
+  profile.entries = entries_of(copy->samples, profile.sample_bytes);
   return profile;
 }
 
 std::optional<Samples> take_samples() {
-  const ceiling::No_wait no_wait;  // as above
-  const profiling::View view;
-  if (!view) return std::nullopt;
-  Samples taken;
-  taken.sample_bytes = view.status().sample_bytes;
-  taken.samples = copies_of(view.samples());
-  taken.sites = copies_of(view.sites(), false);
-  taken.time_us = clock_us(CLOCK_REALTIME);
-  return taken;
+  auto copy = copy_profile();
+  if (!copy) return std::nullopt;
+  return Samples{copy->time_us, copy->status.sample_bytes,
+                 copies_of(copy->sites, false), std::move(copy->samples)};
 }
 
 void set_medians(std::span<Live_sample> samples, std::vector<Site> *sites) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/profiling/profiler.h"
@@ -108,9 +109,13 @@ TEST(Profile, AReaderThatWaitsInMallocDoesNotCostItsMemory) {
     std::vector<void *> blocks(1000);
     for (void *&block : blocks) block = keeps_few_blocks(pool, 4096);
     const unsigned before = stopped_in_malloc::stopped;
-    (void)memdiag_test::others_go_on(read, [before] {
-      if (stopped_in_malloc::stopped != before) profiling::switch_off();
+    (void)memdiag_test::others_go_on(read, [&] {
+      if (stopped_in_malloc::stopped == before) return;
+      profiling::switch_off();
+      EXPECT_EQ(0u, profiles()) << "it waits without a View";
     });
+    EXPECT_EQ(mallctl::serves_malloc(), before != stopped_in_malloc::stopped)
+        << "it may wait";
     profiling::switch_off();
     EXPECT_EQ(0u, profiles());
     for (void *const block : blocks) pools::free(pool, block, 4096);
