@@ -6,14 +6,6 @@
 
 namespace memdiag::profile {
 
-uint64_t Recorded_run::up_us() const {
-  uint64_t last_us = ended_us;
-  for (const auto *list : {&ramps, &history})
-    for (const Snapshot &snapshot : *list)
-      last_us = std::max(last_us, snapshot.moment.time_us);
-  return last_us > id.started_us ? last_us - id.started_us : 0;
-}
-
 const Snapshot *Recorded_run::at_peak() const {
   const Snapshot *peak = nullptr;
   const auto take_if_higher = [&peak](const Snapshot &snapshot) {
@@ -106,7 +98,7 @@ Recorded_run *Contents::run_to_keep() {
     const Snapshot *const snapshot = run.at_peak();
     return snapshot == nullptr ? 0 : snapshot->moment.rss_bytes;
   };
-  return former_was_killed && latest->up_us() < long_run_us &&
+  return former_was_killed && latest->history.size() <= long_run_periods &&
                  peak(*latest) <= peak(*former)
              ? &*former
              : &*latest;

@@ -97,9 +97,6 @@ struct Recorded_run {
   std::vector<Snapshot> ramps;
   std::vector<Snapshot> history;
 
-  /** From its start to its end, as far as it is known. */
-  uint64_t up_us() const;
-
   /** The snapshot with the highest RSS. It is one of a ramp if there is any
   ramp. nullptr: there is no snapshot. */
   const Snapshot *at_peak() const;
@@ -129,12 +126,14 @@ struct Contents {
   size_t damaged{0};
 
   /** The run that the next start shows and keeps: the latest; or the former, if
-  it was killed after a ramp and the latest was up for less than `long_run_us`
-  and has no higher peak. nullptr: there is neither. */
+  it was killed after a ramp and the latest recorded for less than
+  `long_run_periods` and has no higher peak. nullptr: there is neither. */
   Recorded_run *run_to_keep();
 };
 
-constexpr uint64_t long_run_us = 600'000'000;
+/** Of Record_policy, 10 minutes. Records are counted, because the clock of
+their times may have been set meanwhile. The first comes at once. */
+constexpr size_t long_run_periods = 10;
 
 }  // namespace memdiag::profile
 

@@ -291,10 +291,15 @@ TEST_F(Profile_file_test, ACrashLoopKeepsTheRunThatGrew) {
   const auto start_of_run_at = [](uint64_t at) {
     return start_us + at * second;
   };
-  const auto run = [&](uint64_t at, uint64_t up, uint64_t rss_mb) {
+  // @param clock_set  by so many seconds, after the first record
+  const auto run = [&](uint64_t at, uint64_t up, uint64_t rss_mb,
+                       uint64_t clock_set = 0) {
     Profile_file file;
     begin(&file, start_of_run_at(at));
     EXPECT_EQ(0, file.append(moment_of(at), a_low, amounts));
+    at += clock_set;
+    for (uint64_t now = minute; now <= up; now += minute)
+      EXPECT_EQ(0, file.append(moment_of(at + now), a_low, amounts));
     EXPECT_EQ(0, file.append(moment_of(at + up, rss_mb), high_of(1), amounts));
   };
   const auto kept = [&] {
@@ -312,9 +317,17 @@ TEST_F(Profile_file_test, ACrashLoopKeepsTheRunThatGrew) {
   EXPECT_EQ(91000u, kept());
   run(92000, 10 * minute - 1, 500);
   EXPECT_EQ(91000u, kept());
+  // A clock that is set does not make it longer.
+  run(92500, 30, 500, 86400);
+  EXPECT_EQ(91000u, kept());
   // A long run is no part of the loop.
   run(93000, 10 * minute, 500);
   EXPECT_EQ(93000u, kept());
+  // Neither is one whose clock was set back.
+  run(93700, 30, 600);
+  EXPECT_EQ(93700u, kept());
+  run(94000, 10 * minute, 500, -uint64_t{7200});
+  EXPECT_EQ(94000u, kept());
   // Nor does a run keep its place that was shut down.
   {
     Profile_file file;
