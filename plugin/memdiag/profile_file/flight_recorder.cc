@@ -90,15 +90,9 @@ struct Flight_recorder::Buffers {
   }
 };
 
-std::string Flight_recorder::load(const std::string &path, const Run_id &run) {
+void Flight_recorder::set_file(const std::string &path, const Run_id &run) {
   m_path = path;
   m_run = run;
-  Contents contents;
-  m_remark = profile::load(path, run.server, &contents);
-  m_last_run.reset();
-  if (Recorded_run *const run = contents.run_to_keep(); run != nullptr)
-    m_last_run = std::move(*run);
-  return m_remark;
 }
 
 int Flight_recorder::begin(std::string *remark) {
@@ -115,7 +109,7 @@ int Flight_recorder::begin(std::string *remark) {
     auto file = std::make_shared<Profile_file>();
     const auto opened = file->open(m_path, m_run);
     if (opened.error != 0) return opened.error;
-    if (remark != nullptr && opened.remark != m_remark) *remark = opened.remark;
+    if (remark != nullptr) *remark = opened.remark;
     const std::lock_guard<std::mutex> guard(m_mutex);
     m_file = std::move(file);
   }
@@ -195,22 +189,29 @@ int Flight_recorder::end() noexcept {
   return m_file == nullptr ? 0 : m_file->end(m_clock(CLOCK_REALTIME));
 }
 
-std::optional<Recorded_run> Flight_recorder::last_run() const {
-  return m_last_run;
-}
-
-std::optional<Recorded_run> Flight_recorder::this_run(
-    std::string *remark) const {
+Contents Flight_recorder::runs(std::string *remark) const {
   std::shared_ptr<Profile_file> file;
   {
     const std::lock_guard<std::mutex> guard(m_mutex);
     file = m_file;
   }
-  if (file == nullptr) return std::nullopt;
   Contents contents;
-  std::string words = file->read(&contents);
+  std::string words = file != nullptr
+                          ? file->read(&contents)
+                          : profile::load(m_path, m_run.server, &contents);
+  // begin() may have made the file of this run meanwhile.
+  const bool is_own =
+      file != nullptr ||
+      (contents.latest && contents.latest->id.started_us == m_run.started_us &&
+       contents.latest->id.process == m_run.process);
+  if (!is_own) {
+    const Recorded_run *const kept = contents.run_to_keep();
+    if (contents.latest && kept == &*contents.latest)
+      contents.former = std::move(contents.latest);
+    contents.latest.reset();
+  }
   if (remark != nullptr) *remark = std::move(words);
-  return std::move(contents.latest);
+  return contents;
 }
 
 }  // namespace memdiag::profile

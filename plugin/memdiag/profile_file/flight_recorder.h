@@ -10,9 +10,8 @@
   library from then on. tick() records the pairs of site and digest with most
   bytes; the snapshot's sum includes all pairs.
 
-  Threads: load() comes first: last_run() reads without a lock what load() has
-  set. One thread at a time calls load(), begin(), tick() and end(); any calls
-  last_run() and this_run(). tick() waits while this_run() reads the file.
+  Threads: set_file() comes first. One thread at a time calls it, begin(),
+  tick() and end(); any calls runs(). tick() waits while runs() reads the file.
   Errors: an errno; the next tick() tries again. std::bad_alloc where said.
   Units: bytes; microseconds since the epoch.
 */
@@ -24,7 +23,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,15 +41,13 @@ class Flight_recorder {
 
   explicit Flight_recorder(Clock clock = clock_us) : m_clock(clock) {}
 
-  /** Remember the file's name, and what the last run left in the file. It
-  writes nothing; begin() does.
-  @return a remark for the error log, or ""
+  /** It reads and writes nothing; runs() and begin() do.
   @throws std::bad_alloc */
-  std::string load(const std::string &path, const Run_id &run);
+  void set_file(const std::string &path, const Run_id &run);
 
   /** The profiler was switched on: record it from now on. The first call makes
   the file anew, and so does one that finds it deleted or renamed.
-  @param remark  out: of the file that was there, what load() did not say; or ""
+  @param remark  out: of the file that was there, or ""
   @return 0, or the errno that says why nothing is recorded
   @throws std::bad_alloc */
   int begin(std::string *remark = nullptr);
@@ -65,14 +61,12 @@ class Flight_recorder {
   /** The server is being shut down. @return 0 or an errno */
   int end() noexcept;
 
-  /** The former run, which Contents::run_to_keep() chose.
-  @throws std::bad_alloc */
-  std::optional<Recorded_run> last_run() const;
-  /** The records of this run so far. Empty: there are none, or the file cannot
-  be read.
+  /** Reads the file: it is not kept in memory.
   @param remark  out: why records are missing, or ""
+  @return this run's records so far are the latest; the former run is the one
+  that Contents::run_to_keep() chose
   @throws std::bad_alloc */
-  std::optional<Recorded_run> this_run(std::string *remark = nullptr) const;
+  Contents runs(std::string *remark = nullptr) const;
 
  private:
   struct Buffers;
@@ -82,10 +76,7 @@ class Flight_recorder {
 
   const Clock m_clock;
   std::string m_path;
-  /** The remark of load(). */
-  std::string m_remark;
   Run_id m_run{};
-  std::optional<Recorded_run> m_last_run;
   /** Protects m_file while it is set. */
   mutable std::mutex m_mutex;
   std::shared_ptr<Profile_file> m_file;

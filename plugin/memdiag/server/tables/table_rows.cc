@@ -159,6 +159,13 @@ void warn_of_replaced(Statement *statement, const profile::Recorded_run &run) {
                   "debug package of that build, or functions have no names");
 }
 
+profile::Contents recorded_runs(Statement *statement) {
+  std::string remark;
+  profile::Contents runs = profile_switch::runs(&remark);
+  if (!remark.empty()) statement->warn(remark);
+  return runs;
+}
+
 void add_safe_limit(Statement *statement, std::vector<host::Row> *rows) {
   constexpr uint64_t max_age_us = 200'000;
   auto limit = advisor::safe_limit_row(limits::now(max_age_us));
@@ -342,7 +349,7 @@ void add_rows(Statement *statement, Sink<profile::Pinned_row> *sink) {
 }
 
 void add_rows(Statement *statement, Sink<profile::Last_run_profile_row> *sink) {
-  const auto run = profile_switch::last_run();
+  const auto run = recorded_runs(statement).former;
   if (!run) return;
   warn_of_replaced(statement, *run);
   add_all(profile::last_run_profile_rows(*run), sink);
@@ -353,14 +360,13 @@ void add_rows(Statement *statement, Sink<profile::Profile_history_row> *sink) {
   const auto add = [&](const profile::Profile_history_row &row) {
     return goes_on = sink->add(row);
   };
-  if (const auto run = profile_switch::last_run()) {
-    warn_of_replaced(statement, *run);
-    profile::profile_history_rows(*run, 1, add);
+  const profile::Contents runs = recorded_runs(statement);
+  if (runs.former) {
+    warn_of_replaced(statement, *runs.former);
+    profile::profile_history_rows(*runs.former, 1, add);
   }
-  std::string remark;
-  const auto run = profile_switch::this_run(&remark);
-  if (!remark.empty()) statement->warn(remark);
-  if (run && goes_on) profile::profile_history_rows(*run, 0, add);
+  if (runs.latest && goes_on)
+    profile::profile_history_rows(*runs.latest, 0, add);
 }
 
 void add_rows(Statement *, Sink<Run_history_row> *sink) {

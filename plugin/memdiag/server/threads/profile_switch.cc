@@ -137,26 +137,17 @@ std::string start(const std::string &path, uint64_t server) {
   profiling::set_context_reader(read_context);
   if (!path.empty()) {
     state().can_record = true;
-    try {
-      const std::string remark = state().recorder.load(
-          path, {clock_us(CLOCK_REALTIME), static_cast<uint32_t>(getpid()),
-                 MYSQL_VERSION_ID, server});
-      if (!remark.empty()) error_log::note(remark);
-    } catch (const std::bad_alloc &) {
-      error_log::note("no memory to read what the last run recorded");
-    }
+    state().recorder.set_file(
+        path, {clock_us(CLOCK_REALTIME), static_cast<uint32_t>(getpid()),
+               MYSQL_VERSION_ID, server});
   }
   std::string wrong = apply(settings);
   if (!wrong.empty()) settings.mode = off;
   return wrong;
 }
 
-std::optional<profile::Recorded_run> last_run() {
-  return state().recorder.last_run();
-}
-
-std::optional<profile::Recorded_run> this_run(std::string *remark) {
-  return state().recorder.this_run(remark);
+profile::Contents runs(std::string *remark) {
+  return state().recorder.runs(remark);
 }
 
 void stop() {

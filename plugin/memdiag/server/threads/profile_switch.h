@@ -7,13 +7,12 @@
   process ends. Sessions call
   apply(), one at a time. It waits for the recorder's thread and for readers of
   the profile, so the caller releases LOCK_global_system_variables meanwhile.
-  last_run() and this_run() from any thread, after start().
+  runs() from any thread, after start().
 */
 
 #ifndef MEMDIAG_PROFILE_SWITCH_H
 #define MEMDIAG_PROFILE_SWITCH_H
 
-#include <optional>
 #include <string>
 
 #include "plugin/memdiag/profile_file/profile_file.h"
@@ -39,8 +38,7 @@ extern Settings settings;
 done. Too little memory is such a reason, too. */
 std::string apply(const Settings &wanted);
 
-/** Give the profiler the server's sessions, read what the last run recorded,
-and do what the variables ask for.
+/** Give the profiler the server's sessions, and do what the variables ask for.
 @param path    of the flight recorder's file; empty: nothing is recorded
 @param server  Run_id::server
 @return as apply(); the mode is off then, too */
@@ -50,11 +48,8 @@ void stop();
 shut down. */
 void end() noexcept;
 
-/** The runs that the flight recorder knows; empty: none recorded anything.
-@param remark  out: why records are missing, or ""
-@throws std::bad_alloc */
-std::optional<profile::Recorded_run> last_run();
-std::optional<profile::Recorded_run> this_run(std::string *remark);
+/** As Flight_recorder::runs(). */
+profile::Contents runs(std::string *remark);
 
 }  // namespace memdiag::profile_switch
 

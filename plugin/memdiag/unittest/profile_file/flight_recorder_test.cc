@@ -40,6 +40,13 @@ class FlightRecorder : public testing::Test {
   ~FlightRecorder() override { profiling::switch_off(); }
 
   static Run_id run() { return {time_us, 1, 90704}; }
+  /** Those of a file about which there is nothing to say. */
+  static Contents runs_of(const Flight_recorder &recorder) {
+    std::string remark;
+    Contents contents = recorder.runs(&remark);
+    EXPECT_EQ("", remark);
+    return contents;
+  }
 
   memdiag_test::File_tree m_tree;
   const std::string m_path = m_tree.at("/memdiag_profile.bin");
@@ -56,8 +63,8 @@ TEST_F(FlightRecorder, TheNextRunSeesWhatGrewBeforeTheLastOneWasKilled) {
   std::vector<void *> blocks;
   {
     Flight_recorder recorder(test_clock);
-    EXPECT_EQ("", recorder.load(m_path, run()));
-    EXPECT_FALSE(recorder.last_run());
+    recorder.set_file(m_path, run());
+    EXPECT_FALSE(runs_of(recorder).former);
     ASSERT_EQ(0, recorder.begin());
     blocks.push_back(pools::allocate(Pool::session, 100000));
     EXPECT_EQ(0, recorder.tick(low));
@@ -66,13 +73,13 @@ TEST_F(FlightRecorder, TheNextRunSeesWhatGrewBeforeTheLastOneWasKilled) {
       blocks.push_back(culprit(10 << 20));
       EXPECT_EQ(0, recorder.tick(low + (i + 1) * (uint64_t{128} << 20)));
     }
-    ASSERT_TRUE(recorder.this_run());
-    EXPECT_FALSE(recorder.this_run()->ramps.empty());
+    ASSERT_TRUE(runs_of(recorder).latest);
+    EXPECT_FALSE(runs_of(recorder).latest->ramps.empty());
     // No end(): it is killed.
   }
   Flight_recorder next(test_clock);
-  EXPECT_EQ("", next.load(m_path, run()));
-  const auto last = next.last_run();
+  next.set_file(m_path, run());
+  const auto last = runs_of(next).former;
   ASSERT_TRUE(last);
   EXPECT_EQ(0u, last->ended_us);
   const auto rows = last_run_profile_rows(*last);
@@ -97,23 +104,49 @@ TEST_F(FlightRecorder, TheNextRunSeesWhatGrewBeforeTheLastOneWasKilled) {
 
 TEST_F(FlightRecorder, WithoutBeginNothingIsWritten) {
   Flight_recorder recorder(test_clock);
-  EXPECT_EQ("", recorder.load(m_path, run()));
+  recorder.set_file(m_path, run());
   EXPECT_EQ(0, recorder.tick(1 << 30));
   EXPECT_EQ(0, recorder.end());
   EXPECT_NE(0, access(m_path.c_str(), F_OK));
-  EXPECT_FALSE(recorder.this_run());
+  EXPECT_FALSE(runs_of(recorder).latest);
+}
+
+TEST_F(FlightRecorder, TheLastRunIsReadFromTheFile) {
+  {
+    Flight_recorder last(test_clock);
+    last.set_file(m_path, run());
+    ASSERT_EQ(0, last.begin());
+    EXPECT_EQ(0, last.tick(1 << 30));
+  }
+  const uint64_t of_last = time_us;
+  time_us += 1'000'000;
+  Flight_recorder recorder(test_clock);
+  recorder.set_file(m_path, run());
+  // Before this run has a file, in it, and in it behind its own records.
+  for (int step = 0; step < 3; ++step) {
+    const Contents found = runs_of(recorder);
+    ASSERT_TRUE(found.former) << step;
+    EXPECT_EQ(of_last, found.former->id.started_us);
+    EXPECT_EQ(step == 2, found.latest.has_value());
+    EXPECT_EQ(0, step == 0 ? recorder.begin() : recorder.tick(1 << 30));
+  }
+  // A reader may ask just before begin() has made the file, and read it.
+  Flight_recorder same(test_clock);
+  same.set_file(m_path, run());
+  EXPECT_EQ(of_last, runs_of(same).former->id.started_us);
+  EXPECT_EQ(time_us, runs_of(same).latest->id.started_us);
 }
 
 TEST_F(FlightRecorder, APathThatCannotBeMadeIsAnError) {
   Flight_recorder recorder(test_clock);
-  (void)recorder.load("/nonexistent/memdiag", run());
+  recorder.set_file("/nonexistent/memdiag", run());
   EXPECT_EQ(ENOENT, recorder.begin());
   EXPECT_EQ(0, recorder.tick(1 << 30));
 }
 
 TEST_F(FlightRecorder, ASecondBeginGoesOnInTheSameFile) {
   Flight_recorder recorder(test_clock);
-  (void)recorder.load(m_path, run());
+  recorder.set_file(m_path, run());
   ASSERT_EQ(0, recorder.begin());
   EXPECT_EQ(0, recorder.tick(1 << 30));
   profiling::switch_off();
@@ -126,30 +159,30 @@ TEST_F(FlightRecorder, ASecondBeginGoesOnInTheSameFile) {
   EXPECT_EQ(0, recorder.tick(1 << 30));
   EXPECT_EQ(0, recorder.end());
   Flight_recorder next(test_clock);
-  EXPECT_EQ("", next.load(m_path, run()));
-  ASSERT_TRUE(next.last_run());
-  EXPECT_NE(0u, next.last_run()->ended_us);
-  EXPECT_EQ(2u,
-            next.last_run()->history.size() + next.last_run()->ramps.size());
+  next.set_file(m_path, run());
+  ASSERT_TRUE(runs_of(next).former);
+  EXPECT_NE(0u, runs_of(next).former->ended_us);
+  EXPECT_EQ(2u, runs_of(next).former->history.size() +
+                    runs_of(next).former->ramps.size());
 }
 
 TEST_F(FlightRecorder, ABeginWithoutTheFileMakesAnother) {
   Flight_recorder recorder(test_clock);
-  (void)recorder.load(m_path, run());
+  recorder.set_file(m_path, run());
   const std::string elsewhere = m_path + ".old";
   for (const bool is_renamed : {false, true}) {
     ASSERT_EQ(0, recorder.begin());
     EXPECT_EQ(0, recorder.tick(1 << 30));
-    ASSERT_TRUE(recorder.this_run());
+    ASSERT_TRUE(runs_of(recorder).latest);
     ASSERT_EQ(0, is_renamed ? rename(m_path.c_str(), elsewhere.c_str())
                             : unlink(m_path.c_str()));
     ASSERT_EQ(0, recorder.begin());
-    EXPECT_FALSE(recorder.this_run()) << "it is new";
+    EXPECT_FALSE(runs_of(recorder).latest) << "it is new";
     EXPECT_EQ(0, recorder.tick(1 << 30));
     Flight_recorder next(test_clock);
-    EXPECT_EQ("", next.load(m_path, run()));
-    ASSERT_TRUE(next.last_run());
-    EXPECT_EQ(1u, next.last_run()->history.size());
+    next.set_file(m_path, run());
+    ASSERT_TRUE(runs_of(next).former);
+    EXPECT_EQ(1u, runs_of(next).former->history.size());
   }
   // Another file that has the name counts as one that was deleted.
   ASSERT_EQ(0, rename(elsewhere.c_str(), m_path.c_str()));
@@ -164,7 +197,9 @@ TEST_F(FlightRecorder, ABeginWithoutTheFileMakesAnother) {
 TEST_F(FlightRecorder, TheFileOfAnotherBuildIsKept) {
   m_tree.write("/memdiag_profile.bin", "of another build");
   Flight_recorder recorder(test_clock);
-  const std::string loaded = recorder.load(m_path, run());
+  recorder.set_file(m_path, run());
+  std::string loaded;
+  EXPECT_FALSE(recorder.runs(&loaded).former);
   EXPECT_NE(std::string::npos, loaded.find("is not of this build"));
   std::string remark;
   ASSERT_EQ(0, recorder.begin(&remark));
@@ -174,15 +209,17 @@ TEST_F(FlightRecorder, TheFileOfAnotherBuildIsKept) {
   EXPECT_EQ("", remark);
   EXPECT_EQ(0, recorder.tick(1 << 30));
   Flight_recorder next(test_clock);
-  EXPECT_EQ("", next.load(m_path, run()));
-  EXPECT_TRUE(next.last_run());
+  next.set_file(m_path, run());
+  EXPECT_TRUE(runs_of(next).former);
 }
 
 TEST_F(FlightRecorder, ALargerFileIsKept) {
   m_tree.write("/memdiag_profile.bin", "of a newer format");
   std::filesystem::resize_file(m_path, profile::file_bytes + 1);
   Flight_recorder recorder(test_clock);
-  const std::string loaded = recorder.load(m_path, run());
+  recorder.set_file(m_path, run());
+  std::string loaded;
+  EXPECT_FALSE(recorder.runs(&loaded).former);
   EXPECT_EQ(m_path + " is not a file of profiles", loaded);
   std::string remark;
   ASSERT_EQ(0, recorder.begin(&remark));
@@ -194,54 +231,56 @@ TEST_F(FlightRecorder, ALargerFileIsKept) {
 TEST_F(FlightRecorder, TheFileOfAnotherServerIsKeptAndNotRead) {
   for (const uint64_t server : {0, 7, 7}) {
     Flight_recorder recorder(test_clock);
-    EXPECT_EQ("", recorder.load(m_path, {time_us, 1, 90704, server}));
+    recorder.set_file(m_path, {time_us, 1, 90704, server});
+    (void)runs_of(recorder);
     ASSERT_EQ(0, recorder.begin());
     EXPECT_EQ(0, recorder.tick(1 << 30));
   }
   Flight_recorder recorder(test_clock);
-  const std::string loaded = recorder.load(m_path, {time_us, 1, 90704, 8});
+  recorder.set_file(m_path, {time_us, 1, 90704, 8});
+  std::string loaded;
+  EXPECT_FALSE(recorder.runs(&loaded).former);
   EXPECT_NE(std::string::npos, loaded.find("is of another server"));
-  EXPECT_FALSE(recorder.last_run());
   std::string remark;
   ASSERT_EQ(0, recorder.begin(&remark));
   EXPECT_EQ(loaded + ". It is kept as " + m_path + ".unread", remark);
   Flight_recorder donor(test_clock);
-  EXPECT_EQ("", donor.load(m_path + ".unread", {time_us, 1, 90704, 7}));
-  EXPECT_TRUE(donor.last_run());
+  donor.set_file(m_path + ".unread", {time_us, 1, 90704, 7});
+  EXPECT_TRUE(runs_of(donor).former);
 }
 
 TEST_F(FlightRecorder, AnotherProfileIsNotRecordedBeforeItsBegin) {
   Flight_recorder recorder(test_clock);
-  (void)recorder.load(m_path, run());
+  recorder.set_file(m_path, run());
   ASSERT_EQ(0, recorder.begin());
   EXPECT_EQ(0, recorder.tick(1 << 30));
   // Its numbers of sites mean other stacks.
   EXPECT_EQ(0, profiling::switch_on({1, 64 << 20}).error);
   time_us += 61'000'000;
   EXPECT_EQ(0, recorder.tick(1 << 30));
-  ASSERT_TRUE(recorder.this_run());
-  EXPECT_EQ(1u, recorder.this_run()->history.size());
+  ASSERT_TRUE(runs_of(recorder).latest);
+  EXPECT_EQ(1u, runs_of(recorder).latest->history.size());
   ASSERT_EQ(0, recorder.begin());
   EXPECT_EQ(0, recorder.tick(1 << 30));
-  EXPECT_EQ(2u, recorder.this_run()->history.size());
+  EXPECT_EQ(2u, runs_of(recorder).latest->history.size());
 }
 
 TEST_F(FlightRecorder, AReaderIsToldOfAFileThatCannotBeRead) {
   Flight_recorder recorder(test_clock);
-  (void)recorder.load(m_path, run());
+  recorder.set_file(m_path, run());
   ASSERT_EQ(0, recorder.begin());
   EXPECT_EQ(0, recorder.tick(1 << 30));
   std::string remark;
-  EXPECT_TRUE(recorder.this_run(&remark));
+  EXPECT_TRUE(recorder.runs(&remark).latest);
   EXPECT_EQ("", remark);
   ASSERT_EQ(0, truncate(m_path.c_str(), 0));
-  EXPECT_FALSE(recorder.this_run(&remark));
+  EXPECT_FALSE(recorder.runs(&remark).latest);
   EXPECT_NE("", remark);
 }
 
 TEST_F(FlightRecorder, CodeThatIsLoadedLaterIsKnownAMinuteLater) {
   Flight_recorder recorder(test_clock);
-  (void)recorder.load(m_path, run());
+  recorder.set_file(m_path, run());
   ASSERT_EQ(0, recorder.begin());
   EXPECT_EQ(0, recorder.tick(1 << 30));
   // A part of the C library that nothing here needs.
@@ -253,7 +292,7 @@ TEST_F(FlightRecorder, CodeThatIsLoadedLaterIsKnownAMinuteLater) {
   ASSERT_NE(0u, address);
   EXPECT_FALSE(profiling::is_code(address));
   const auto has_library = [&] {
-    const auto found = recorder.this_run();
+    const auto found = runs_of(recorder).latest;
     return found && std::any_of(found->modules.begin(), found->modules.end(),
                                 [&](const Module &module) {
                                   return module.begin <= address &&

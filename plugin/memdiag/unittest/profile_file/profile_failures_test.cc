@@ -159,7 +159,7 @@ TEST_F(Profile_failures, AReaderWithoutMemorySaysSoAndLeavesNothing) {
 TEST_F(Profile_failures, ARecorderThatGotNoMemoryBeginsAtTheNextTry) {
   if (!can_fail) GTEST_SKIP() << "operator new is jemalloc's";
   Flight_recorder recorder(test_clock);
-  EXPECT_EQ("", recorder.load(m_path, {time_us, 1, 90704}));
+  recorder.set_file(m_path, {time_us, 1, 90704});
   EXPECT_LT(
       0, fail_each_allocation([&recorder] { EXPECT_EQ(0, recorder.begin()); }));
   // Near the limit there is no memory, and none is needed.
@@ -168,21 +168,21 @@ TEST_F(Profile_failures, ARecorderThatGotNoMemoryBeginsAtTheNextTry) {
   EXPECT_EQ(0, successes);
   successes = -1;
   EXPECT_LT(0, fail_each_allocation([&recorder] {
-              const auto run = recorder.this_run();
+              const auto run = recorder.runs().latest;
               if (run) (void)last_run_profile_rows(*run);
             }));
-  ASSERT_TRUE(recorder.this_run());
-  EXPECT_EQ(1u, recorder.this_run()->history.size());
+  ASSERT_TRUE(recorder.runs().latest);
+  EXPECT_EQ(1u, recorder.runs().latest->history.size());
   EXPECT_EQ(0, recorder.end());
   Flight_recorder next(test_clock);
-  EXPECT_LT(0, fail_each_allocation(
-                   [&] { (void)next.load(m_path, {time_us, 2, 90704}); }));
-  EXPECT_TRUE(next.last_run());
+  next.set_file(m_path, {time_us, 2, 90704});
+  EXPECT_LT(0, fail_each_allocation([&next] { (void)next.runs(); }));
+  EXPECT_TRUE(next.runs().former);
 }
 
 TEST_F(Profile_failures, AFullDiskCostsOneSnapshotAndIsTold) {
   Flight_recorder recorder(test_clock);
-  EXPECT_EQ("", recorder.load(m_path, {time_us, 1, 90704}));
+  recorder.set_file(m_path, {time_us, 1, 90704});
   error_of_writes = ENOSPC;
   EXPECT_EQ(ENOSPC, recorder.begin());
   EXPECT_NE(0, access(m_path.c_str(), F_OK));
@@ -196,13 +196,13 @@ TEST_F(Profile_failures, AFullDiskCostsOneSnapshotAndIsTold) {
   // It is tried again at once, not a minute later.
   time_us += 1'000'000;
   EXPECT_EQ(0, recorder.tick(1 << 30));
-  ASSERT_TRUE(recorder.this_run());
-  EXPECT_EQ(2u, recorder.this_run()->history.size());
+  ASSERT_TRUE(recorder.runs().latest);
+  EXPECT_EQ(2u, recorder.runs().latest->history.size());
 }
 
 TEST_F(Profile_failures, TheProfilesMemoryCanGoWhileTheDiskIsSlow) {
   Flight_recorder recorder(test_clock);
-  EXPECT_EQ("", recorder.load(m_path, {time_us, 1, 90704}));
+  recorder.set_file(m_path, {time_us, 1, 90704});
   ASSERT_EQ(0, recorder.begin());
   // With a View the profiler would wait for it, and leave the memory mapped.
   during_a_write = [] {
@@ -211,13 +211,13 @@ TEST_F(Profile_failures, TheProfilesMemoryCanGoWhileTheDiskIsSlow) {
   };
   EXPECT_EQ(0, recorder.tick(1 << 30));
   EXPECT_EQ(nullptr, during_a_write.load());
-  ASSERT_TRUE(recorder.this_run());
-  EXPECT_FALSE(recorder.this_run()->sites.empty());
+  ASSERT_TRUE(recorder.runs().latest);
+  EXPECT_FALSE(recorder.runs().latest->sites.empty());
 }
 
 TEST_F(Profile_failures, AForkWhileItRecordsHarmsNeitherSide) {
   Flight_recorder recorder(test_clock);
-  EXPECT_EQ("", recorder.load(m_path, {time_us, 1, 90704}));
+  recorder.set_file(m_path, {time_us, 1, 90704});
   ASSERT_EQ(0, recorder.begin());
   std::atomic<bool> stop{false};
   std::atomic<int> failed{0};
