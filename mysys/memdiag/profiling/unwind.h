@@ -3,9 +3,11 @@
   its jemalloc keep (cmake/jemalloc.cmake, cmake/upstream.cmake).
 
   The walk reads only memory between the caller's frame and the end of the
-  thread's stack, as pages/regions.h recorded it. If a library without frame
-  pointers leaves any value in the register, the walk ends early and never reads
-  elsewhere. A thread whose stack is not recorded yields no frame. The walk also
+  thread's stack, as pages/regions.h recorded it. A library without frame
+  pointers is one frame, at most, where it allocates: if it leaves the register
+  alone, the walk also skips the function that called the library, and goes on
+  with that one's caller. If it leaves any other value there, the walk ends
+  early and never reads elsewhere. A thread whose stack is not recorded yields no frame. The walk also
   ends at code that was loaded after the last note_code() (code_ranges.h), such
   as a plugin's. Before the first call it finds nothing.
 
