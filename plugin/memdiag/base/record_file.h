@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -118,6 +119,18 @@ all the same. A power failure may leave the older file.
 inline int publish(int file, const char *fresh, const char *path) {
   (void)fdatasync(file);
   return rename(fresh, path) == 0 ? 0 : errno;
+}
+
+/** @return true: the file has that size and that header. Truncation and
+overwriting from the beginning are noticed by these. */
+template <typename Header>
+bool is_intact(int file, size_t bytes, const Header &expected) {
+  struct stat about;
+  Header found;
+  return fstat(file, &about) == 0 &&
+         static_cast<size_t>(about.st_size) == bytes &&
+         pread(file, &found, sizeof found, 0) == sizeof found &&
+         memcmp(&found, &expected, sizeof found) == 0;
 }
 
 /** @param of, server  hashes of UUIDs; 0: not known */

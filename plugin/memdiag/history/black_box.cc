@@ -248,7 +248,8 @@ int Box::write_newest() noexcept {
   }
   if (waits) return 0;
   int error;
-  if (m_is_behind || !is_intact()) {
+  if (m_is_behind || !record_file::is_intact(m_file, file_bytes(m_capacity),
+                                             this_build(m_server))) {
     error = write_all();
   } else {
     const Record record = record_of(sample);
@@ -258,19 +259,6 @@ int Box::write_newest() noexcept {
   m_is_behind = error != 0;
   if (error != 0) m_retry_in = retry_after_samples;
   return error;
-}
-
-/** @return true: the file has its size and its header. Truncation and
-overwriting from the beginning are noticed by these. */
-bool Box::is_intact() const {
-  struct stat about;
-  if (fstat(m_file, &about) != 0 ||
-      static_cast<size_t>(about.st_size) != file_bytes(m_capacity))
-    return false;
-  const Header expected = this_build(m_server);
-  Header found;
-  return pread(m_file, &found, sizeof found, 0) == sizeof found &&
-         memcmp(&found, &expected, sizeof found) == 0;
 }
 
 /** Writes every record, also those that are empty: another file may have been

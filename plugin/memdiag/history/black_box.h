@@ -187,7 +187,6 @@ class Box {
   int make() noexcept;
   int write_newest() noexcept;
   void mark_former_file(Sample sample) const noexcept;
-  bool is_intact() const;
   int write_all() const;
 
   std::string m_path;

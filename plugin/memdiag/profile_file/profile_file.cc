@@ -165,23 +165,11 @@ int Profile_file::write_modules() noexcept {
   return 0;
 }
 
-/** The file has its size and its header. Truncation and overwriting from the
-beginning are noticed by these. */
-bool Profile_file::is_intact() const noexcept {
-  struct stat about;
-  if (fstat(m_file, &about) != 0 ||
-      static_cast<size_t>(about.st_size) != file_bytes)
-    return false;
-  const Header expected = this_build(m_run.server);
-  Header found;
-  return pread(m_file, &found, sizeof found, 0) == sizeof found &&
-         memcmp(&found, &expected, sizeof found) == 0;
-}
-
 /** Makes a damaged file anew: all records of it are removed, because another
 file may have been copied over this one. @return 0 or an errno */
 int Profile_file::make_intact() noexcept {
-  if (is_intact()) return 0;
+  const Header header = this_build(m_run.server);
+  if (record_file::is_intact(m_file, file_bytes, header)) return 0;
   if (ftruncate(m_file, static_cast<off_t>(file_bytes)) != 0) return errno;
   if (const int error = reserve(m_file); error != 0) return error;
   m_buffers->slots = {};
@@ -198,7 +186,6 @@ int Profile_file::make_intact() noexcept {
   }
   if (const int error = write_run(); error != 0) return error;
   if (const int error = write_modules(); error != 0) return error;
-  const Header header = this_build(m_run.server);
   return write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
 }
 

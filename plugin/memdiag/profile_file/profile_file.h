@@ -124,7 +124,6 @@ class Profile_file {
 
   int make_intact() noexcept;
   int take_modules(std::span<const Module> modules) noexcept;
-  bool is_intact() const noexcept;
   int write_run() noexcept;
   int write_modules() noexcept;
   int write_high(uint32_t ramp) noexcept;
