@@ -14,7 +14,7 @@ set(flags
   # The MEMDIAG_* tables show these counters. They are on by default; the flag keeps
   # a new version from changing that unnoticed.
   --enable-stats
-  # MALLOC_CONF=prof_active:true activates heap profiling. Inactive, it costs a branch.
+  # SET GLOBAL memdiag_profile activates heap profiling. Inactive, it costs a branch.
   --enable-prof
   # This server keeps frame pointers. A backtrace that follows them is ten times
   # cheaper than the unwinder's tables, and safe in any context.

@@ -7,9 +7,10 @@
   pointers is one frame, at most, where it allocates: if it leaves the register
   alone, the walk also skips the function that called the library, and goes on
   with that one's caller. If it leaves any other value there, the walk ends
-  early and never reads elsewhere. A thread whose stack is not recorded yields no frame. The walk also
-  ends at code that was loaded after the last note_code() (code_ranges.h), such
-  as a plugin's. Before the first call it finds nothing.
+  early and never reads elsewhere. A thread whose stack is not recorded yields
+  no frame. The walk also ends at code that was loaded after the last
+  note_code() (code_ranges.h), such as a plugin's. Before the first call it
+  finds nothing.
 
   Threads: any. It takes no lock, allocates nothing, and may be called while the
   allocator is at work.
