@@ -153,7 +153,7 @@ void on_sample(const void *block, size_t, void **, unsigned, size_t bytes) {
     reader(&context);
   sample.block = reinterpret_cast<uintptr_t>(block);
   sample.bytes = bytes;
-  sample.time_us = clock_us(CLOCK_REALTIME);
+  sample.time_us = clock_us(CLOCK_MONOTONIC);
   sample.session = context.session;
   sample.digest = context.digest;
   const auto added = profile->samples.add(sample);

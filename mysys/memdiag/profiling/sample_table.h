@@ -16,7 +16,8 @@
   Ownership: the memory is the caller's, zeroed, and must outlive the table.
   Threads: any. A reader sees each sample whole or not at all.
   Errors: add() fails if the window is full.
-  Units: bytes of size classes; microseconds since the epoch.
+  Units: bytes of size classes; microseconds of CLOCK_MONOTONIC, so that ages
+  are right where the other clock was set.
 */
 
 #ifndef MEMDIAG_SAMPLE_TABLE_H
@@ -27,6 +28,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+
+#include "mysys/memdiag/base/clock.h"
 
 namespace memdiag::profiling {
 
@@ -43,6 +46,13 @@ struct Sample {
   uint32_t site;
   Digest digest;
 };
+
+/** What to add to Sample::time_us for a time since the epoch, as both clocks
+are now. */
+inline uint64_t epoch_of_samples_us() {
+  const uint64_t real = clock_us(CLOCK_REALTIME);
+  return real - clock_us(CLOCK_MONOTONIC);
+}
 
 class Sample_table {
  public:

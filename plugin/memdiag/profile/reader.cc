@@ -41,8 +41,9 @@ std::vector<Site> copies_of(std::span<const profiling::Site> sites,
   return copies;
 }
 
-Live_sample copy_of(const profiling::Sample &sample) {
-  Live_sample copy{sample.bytes, sample.time_us, sample.site, {}, {}};
+Live_sample copy_of(const profiling::Sample &sample, uint64_t epoch_us) {
+  Live_sample copy{
+      sample.bytes, sample.time_us + epoch_us, sample.site, {}, {}};
   if (sample.session != 0) copy.session = sample.session;
   if (sample.digest != Digest{}) copy.digest = sample.digest;
   return copy;
@@ -62,6 +63,7 @@ struct Copy {
 std::optional<Copy> copy_profile() {
   Copy copy;
   uint64_t end = 0;
+  uint64_t epoch_us = 0;
   size_t samples = 0;
   size_t sites = 0;
   size_t frames = 0;
@@ -82,12 +84,13 @@ std::optional<Copy> copy_profile() {
         status.since_us != copy.status.since_us) {
       copy.status = status;
       end = view.samples().added();
-      copy.time_us = clock_us(CLOCK_REALTIME);
+      epoch_us = profiling::epoch_of_samples_us();
+      copy.time_us = clock_us(CLOCK_MONOTONIC) + epoch_us;
     }
     view.samples().for_each(end, [&](const profiling::Sample &sample) {
       ++samples;
       if (copy.samples.size() < copy.samples.capacity())
-        copy.samples.push_back(copy_of(sample));
+        copy.samples.push_back(copy_of(sample, epoch_us));
     });
     // A sample's site is there before it; sites that come later do no harm.
     view.sites().for_each([&](const profiling::Site &site) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/pools.h"
@@ -95,6 +96,28 @@ TEST(Pinned, TheStackWhoseOldBlocksKeepNearlyEmptySlabs) {
               row.frames.value_or("").find("gives_them_back"));
   for (void *const block : kept) pools::free(pool, block, size);
   profiling::switch_off();
+}
+
+/** The clock of the wall was set back by an hour. */
+uint64_t clock_that_was_set_us(clockid_t clock) {
+  return system_clock_us(clock) -
+         (clock == CLOCK_REALTIME ? 3'600'000'000u : 0);
+}
+
+TEST(Profile, ASampleIsAsOldAsItIsWhereTheClockWasSet) {
+  ASSERT_EQ(0, profiling::switch_on({4096, 64 << 20}).error);
+  void *const block = pools::allocate(pool, 8 << 20);
+  set_clock_for_test(clock_that_was_set_us);
+  const auto taken = take_samples();
+  set_clock_for_test(nullptr);
+  pools::free(pool, block, 8 << 20);
+  profiling::switch_off();
+  ASSERT_TRUE(taken);
+  ASSERT_FALSE(taken->samples.empty());
+  for (const Live_sample &sample : taken->samples) {
+    EXPECT_LE(sample.time_us, taken->time_us);
+    EXPECT_LT(taken->time_us - 600'000'000, sample.time_us);
+  }
 }
 
 // switch_off() waits for readers for a second, and leaves the memory to them.
