@@ -40,6 +40,7 @@ class FlightRecorder : public testing::Test {
   ~FlightRecorder() override { profiling::switch_off(); }
 
   static Run_id run() { return {time_us, 1, 90704}; }
+  static Run_id next_run() { return {time_us, 2, 90704}; }
   /** Those of a file about which there is nothing to say. */
   static Contents runs_of(const Flight_recorder &recorder) {
     std::string remark;
@@ -78,7 +79,7 @@ TEST_F(FlightRecorder, TheNextRunSeesWhatGrewBeforeTheLastOneWasKilled) {
     // No end(): it is killed.
   }
   Flight_recorder next(test_clock);
-  next.set_file(m_path, run());
+  next.set_file(m_path, next_run());
   const auto last = runs_of(next).former;
   ASSERT_TRUE(last);
   EXPECT_EQ(0u, last->ended_us);
@@ -159,7 +160,7 @@ TEST_F(FlightRecorder, ASecondBeginGoesOnInTheSameFile) {
   EXPECT_EQ(0, recorder.tick(1 << 30));
   EXPECT_EQ(0, recorder.end());
   Flight_recorder next(test_clock);
-  next.set_file(m_path, run());
+  next.set_file(m_path, next_run());
   ASSERT_TRUE(runs_of(next).former);
   EXPECT_NE(0u, runs_of(next).former->ended_us);
   EXPECT_EQ(2u, runs_of(next).former->history.size() +
@@ -180,7 +181,7 @@ TEST_F(FlightRecorder, ABeginWithoutTheFileMakesAnother) {
     EXPECT_FALSE(runs_of(recorder).latest) << "it is new";
     EXPECT_EQ(0, recorder.tick(1 << 30));
     Flight_recorder next(test_clock);
-    next.set_file(m_path, run());
+    next.set_file(m_path, next_run());
     ASSERT_TRUE(runs_of(next).former);
     EXPECT_EQ(1u, runs_of(next).former->history.size());
   }
@@ -209,7 +210,7 @@ TEST_F(FlightRecorder, TheFileOfAnotherBuildIsKept) {
   EXPECT_EQ("", remark);
   EXPECT_EQ(0, recorder.tick(1 << 30));
   Flight_recorder next(test_clock);
-  next.set_file(m_path, run());
+  next.set_file(m_path, next_run());
   EXPECT_TRUE(runs_of(next).former);
 }
 
