@@ -140,7 +140,7 @@ def of_recordings() -> Iterator[State]:
     yield recorded("idle", {0: [], 35: []})
     yield recorded("unused_pages", {5: [], 20: [UNUSED]})
     yield recorded("fragmentation", {5: [], 20: [], 35: [FRAGMENTATION]})
-    yield recorded("survivors", {5: [], 20: [SURVIVORS]})
+    yield recorded("survivors", {5: [], 20: [SURVIVORS, POOL_GROWTH | {"subsystem": "statement"}]})
     yield recorded("backoff", {5: [], 12: [], 35: [BACKOFF]})
     yield recorded(
         "growth",
