@@ -176,7 +176,7 @@ bool memdiag_refuses_commit(int64_t bytes) {
 }
 
 void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
-  // XA PREPARE ends it for this session.
+  // XA PREPARE ends it for this session, unless xa_detach_on_prepare is OFF.
   if (!in_transaction) memdiag::ceiling::transaction_ended();
   if (!block_events::any_is_on() && !profiling::is_on()) {
     (void)statement_gate::statement_ended();
@@ -202,6 +202,8 @@ void memdiag_part_ended(unsigned char *digest) {
 
 void memdiag_session_ended() {
   (void)memdiag::ceiling::end();
+  // Upstream commits or undoes it before, but not one that is prepared.
+  memdiag::ceiling::transaction_ended();
   if (block_events::is_on(block_events::sessions)) sessions::session_ended();
   if (!block_events::is_on(block_events::survivors)) return;
   for (const Scope scope :

@@ -1,20 +1,21 @@
 /*
   What the ceiling promised to a transaction goes back when the transaction
   ends. In a CALL or an event, that is before the statement's end, and in a
-  session that is closed or reset, there is no statement. So it is seen where
-  upstream tells the engines. A statement that is undone within its transaction
+  session that is reset, there is no statement. So it is seen where upstream
+  tells the engines. A statement that is undone within its transaction
   gives back what it was promised beyond those before it.
 
   The linker redirects the server's calls of two functions to this file (--wrap,
   in cmake/upstream/product.cmake). One calls the other within its file, which
   is not redirected. XA PREPARE, and COMMIT of what is prepared, call neither:
-  memdiag_statement_ended() sees their end.
+  memdiag_statement_ended() and memdiag_session_ended() see their end.
 
   Threads: the session's. Errors: as the replaced functions.
 */
 
 #include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/ceiling/taken.h"
+#include "mysys/memdiag/upstream/scope_hooks.h"
 #include "sql/sql_class.h"
 
 int commit(THD *thd, bool all, bool ignore_global_read_lock) asm(
@@ -28,16 +29,21 @@ int roll_back_and_tell(THD *thd,
 namespace {
 
 /** Within the session's transaction, upstream stores a GTID or reads its
-dictionary in one of its own. */
+dictionary in one of its own. A function of a plugin may run statements in a
+session of its own. */
 bool is_within_another(const THD *thd) {
   return thd->is_operating_gtid_table_implicitly ||
-         thd->is_attachable_transaction_active();
+         thd->is_attachable_transaction_active() ||
+         memdiag::running_statements > 1;
 }
 
 /** @param all  not the statement alone */
 void tell_end(const THD *thd, bool all, bool undone) {
   namespace ceiling = memdiag::ceiling;
-  if (ceiling::thread.commit_bytes == 0 || is_within_another(thd)) return;
+  const ceiling::Thread &self = ceiling::thread;
+  if ((self.commit_bytes == 0 && self.commit_waited_us == 0) ||
+      is_within_another(thd))
+    return;
   if (all || !thd->in_active_multi_stmt_transaction())
     ceiling::transaction_ended();
   else

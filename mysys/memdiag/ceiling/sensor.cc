@@ -494,6 +494,8 @@ bool room_for_commit(int64_t bytes) {
 }
 
 void transaction_ended() {
+  // A CALL, or an event, has many transactions.
+  thread.commit_waited_us = 0;
   if (thread.commit_bytes == 0) return;
   forget_commit(&thread);
   leave_turn(&thread);
@@ -622,7 +624,9 @@ bool value_comes(size_t size) {
 }
 
 void session_begins() {
-  // A thread serves one session after another.
+  // A thread serves one session after another. An X session may have ended with
+  // a prepared transaction.
+  transaction_ended();
   thread.sends_value = thread.value_in_vain = false;
   (void)end();
   thread.text_waited_us = 0;

@@ -42,16 +42,16 @@ class Turn {
   /** @return true: the thread has it, and uses it */
   bool take(const Thread *self) {
     const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
-    const Thread *holder = m_holder.load(std::memory_order_relaxed);
+    const Thread *holder = m_holder.load(std::memory_order_acquire);
     // The holder may have used it after this look at the clock.
     const bool is_free =
         holder == nullptr || holder == self ||
         now_us >= m_used_us.load(std::memory_order_relaxed) + longest_ask_us;
-    if (!is_free || !m_holder.compare_exchange_strong(
-                        holder, self, std::memory_order_relaxed))
-      return false;
+    if (!is_free) return false;
+    // One that sees the new holder sees this time, too.
     m_used_us.store(now_us, std::memory_order_relaxed);
-    return true;
+    return m_holder.compare_exchange_strong(
+        holder, self, std::memory_order_release, std::memory_order_relaxed);
   }
   bool is_of(const Thread *self) const {
     return m_holder.load(std::memory_order_relaxed) == self;

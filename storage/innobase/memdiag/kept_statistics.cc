@@ -78,7 +78,8 @@ seconds, and the caller holds all locks of the table cache. */
 void close_handle_and_keep(dict_table_t *table, bool dict_locked,
                            bool try_drop) {
   // Behind its last handle the table may be evicted.
-  if (keeps && table->stat_modified_counter != 0) [[unlikely]]
+  if (keeps && table->stat_modified_counter != 0 &&
+      dict_stats_is_persistent_enabled(table)) [[unlikely]]
     closed().add(table->id);
   close_handle(table, dict_locked, try_drop);
 }

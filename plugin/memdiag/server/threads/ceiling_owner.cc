@@ -242,14 +242,19 @@ bool writes_for_good() {
   // LOCK TABLES, and a statement with routines or triggers, keep tables open
   // that other statements write. A statement marks those that it uses with its
   // number until it has ended, and so have those that it is a part of.
-  const bool all = thd->locked_tables_mode == LTM_NONE;
+  // A routine's next instruction finds neither its mark nor upstream's note
+  // that a table was changed, before the statement that it is a part of has
+  // both.
+  const bool in_routine = thd->in_sub_stmt != 0;
+  const bool all = in_routine || thd->locked_tables_mode == LTM_NONE;
   for (const TABLE *table = thd->open_tables; table != nullptr;
        table = table->next)
     if ((all || table->query_id != 0) && is_written(*table)) return true;
   // These are locked for writing between statements. HANDLER keeps its number.
   for (const TABLE *table = thd->temporary_tables; table != nullptr;
        table = table->next)
-    if (table->query_id != 0 && !table->open_by_handler && is_written(*table))
+    if ((in_routine || (table->query_id != 0 && !table->open_by_handler)) &&
+        is_written(*table))
       return true;
   return false;
 }

@@ -162,6 +162,15 @@ bool has_short_values(const THD &thd) {
   return true;
 }
 
+/** It drops many tables: each has its part of the dictionary read. */
+bool names_many(const LEX &lex) {
+  int names = 8;
+  for (const Table_ref *table = lex.query_tables; table != nullptr;
+       table = table->next_global)
+    if (names-- == 0) return true;
+  return false;
+}
+
 /** It sets a user variable. With NULL, the variable gives back what it has. */
 bool keeps_variable(const set_var_base &each) {
   const auto *const variable = dynamic_cast<const set_var_user *>(&each);
@@ -280,8 +289,10 @@ bool may_commit(const THD *thd) {
 }
 
 bool may_be_logged_as_text(const THD *thd) {
+  // A function has it cleared. The call of the function is logged.
   return thd->variables.binlog_format != BINLOG_FORMAT_ROW &&
-         (thd->variables.option_bits & OPTION_BIN_LOG) != 0 &&
+         (thd->in_sub_stmt != 0 ||
+          (thd->variables.option_bits & OPTION_BIN_LOG) != 0) &&
          mysql_bin_log.is_open();
 }
 
@@ -297,7 +308,7 @@ bool takes_little(THD *thd) {
   switch (lex.sql_command) {
     case SQLCOM_DROP_TABLE:
     case SQLCOM_TRUNCATE:
-      return true;
+      return !names_many(lex);
     case SQLCOM_SELECT:
     case SQLCOM_SET_OPTION:
       return lex.query_tables == nullptr && has_short_values(*thd);

@@ -68,8 +68,8 @@ replica learns what the source can do, and says what it can do itself; and so
 does any client when it connects. At an error, the replica's I/O thread would
 stop for good. The parsed items tell, and not the text, because other receivers
 of the binary log write it otherwise.
-Or it is a DROP TABLE or a TRUNCATE, which gives back the rows of a table in
-memory. */
+Or it is a DROP TABLE or a TRUNCATE of few tables: they may be tables in memory,
+whose rows come back. */
 bool takes_little(THD *thd);
 
 /** The statement is an INSERT or a REPLACE of such values into one table. */
