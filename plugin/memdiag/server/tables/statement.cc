@@ -213,6 +213,8 @@ const Snapshot &Statement::snapshot(Details details) {
 }
 
 const std::vector<ledger::Row> &Statement::ledger_rows() {
+  // A snapshot without all that the statement needs ends the ledger, too.
+  (void)snapshot();
   return get_or_take(m_thd, &m_cache->readings.ledger, this,
                      [this] {
                        return ledger::reader().take(snapshot(),
