@@ -45,6 +45,13 @@ inline uint64_t clock_us(clockid_t clock) {
   return detail::clock_in_use.load(std::memory_order_relaxed)(clock);
 }
 
+/** What to add to a time of CLOCK_MONOTONIC for a time since the epoch, as both
+clocks are now. */
+inline uint64_t epoch_of_monotonic_us() {
+  const uint64_t real = clock_us(CLOCK_REALTIME);
+  return real - clock_us(CLOCK_MONOTONIC);
+}
+
 /** Every later clock_us() asks `clock`; nullptr: the system's again. */
 inline void set_clock_for_test(Clock clock) {
   detail::clock_in_use.store(clock != nullptr ? clock : system_clock_us,

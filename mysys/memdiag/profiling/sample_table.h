@@ -29,8 +29,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "mysys/memdiag/base/clock.h"
-
 namespace memdiag::profiling {
 
 /** SHA-256, as Performance Schema computes it; zeros: none. */
@@ -46,13 +44,6 @@ struct Sample {
   uint32_t site;
   Digest digest;
 };
-
-/** What to add to Sample::time_us for a time since the epoch, as both clocks
-are now. */
-inline uint64_t epoch_of_samples_us() {
-  const uint64_t real = clock_us(CLOCK_REALTIME);
-  return real - clock_us(CLOCK_MONOTONIC);
-}
 
 class Sample_table {
  public:

@@ -84,7 +84,7 @@ std::optional<Copy> copy_profile() {
         status.since_us != copy.status.since_us) {
       copy.status = status;
       end = view.samples().added();
-      epoch_us = profiling::epoch_of_samples_us();
+      epoch_us = epoch_of_monotonic_us();
       copy.time_us = clock_us(CLOCK_MONOTONIC) + epoch_us;
     }
     view.samples().for_each(end, [&](const profiling::Sample &sample) {

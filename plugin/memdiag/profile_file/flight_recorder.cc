@@ -67,7 +67,7 @@ struct Flight_recorder::Buffers {
     const profiling::Status status = view.status();
     if (status.since_us != since_us) return std::nullopt;
     sums.clear();
-    const uint64_t epoch_us = profiling::epoch_of_samples_us();
+    const uint64_t epoch_us = epoch_of_monotonic_us();
     view.samples().for_each([&](const profiling::Sample &sample) {
       sums.add(sample.site, sample.digest,
                weight_of(sample.bytes, status.sample_bytes),
