@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from dataclasses import dataclass, field, replace
@@ -37,7 +36,7 @@ class Moment:
 
 
 _ENDS = (".html", ".json", ".rec")
-_LIKE_A_FILE = re.compile(r"(.+?)(?:@(?:first|last|peak|\d+|\d{4}-\d\d-.*)|(?<=\.html)|(?<=\.json)|(?<=\.rec))")
+_OF_A_FILE = re.compile(r"(.+?)@(?:first|last|peak|\d+|\d{4}-\d\d-.*)")
 
 
 def is_file(operand: str) -> bool:
@@ -45,23 +44,27 @@ def is_file(operand: str) -> bool:
     path = Path(operand)
     if path.exists():
         return path.is_file()
-    named = _LIKE_A_FILE.fullmatch(operand)
+    moment_of = _OF_A_FILE.fullmatch(operand)
+    named = moment_of[1] if moment_of else operand if operand.endswith(_ENDS) else ""
     file = Path(operand.rpartition("@")[0])
     # A file may have the name of an account: user@host is a server.
     if file.is_file() and (named or operand.startswith(PATHS) or file.suffix in _ENDS or _is_ours(file)):
         return True
     if named:
-        raise Problem(f"there is no file {named[1]}")
+        raise Problem(f"there is no file {named}")
     if operand.startswith(PATHS):
         raise Problem(f"there is neither a file nor a socket {operand}")
     return False
 
 
 def _is_ours(path: Path) -> bool:
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        begin = file.read(200).decode(errors="replace")
-        return is_recording(begin) or REPORT_FORMAT in begin or begin.startswith("<!doctype html>")
-    return False
+    """One that cannot be read is, too: its reader tells why."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(200).decode(errors="replace")
+    except OSError:
+        return True
+    return is_recording(begin) or REPORT_FORMAT in begin or begin.startswith("<!doctype html>")
 
 
 def of_file(operand: str) -> Moment:

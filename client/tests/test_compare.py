@@ -307,6 +307,8 @@ class Files(Scratch):
         self.assertFalse(is_file("app@db1"))
         self.assertFalse(is_file("app@10.0.0.1:3307"))
         self.assertTrue(is_file("app"))
+        with mock.patch.object(Path, "open", side_effect=PermissionError):
+            self.assertTrue(is_file("app@db1"), "its reader tells why")
         self.recording("night", {"time": 1.0, "rss": 5})
         data = fixtures.snapshot("ours-idle")
         page = Page("", [report(data)], [], [data])

@@ -45,6 +45,7 @@ class Sizes(unittest.TestCase):
         self.assertEqual(duration(0.5), "500 ms")
         self.assertEqual(duration(7200), "2 h")
         self.assertEqual(seconds_of("5m"), 300)
-        for wrong in ("soon", "9" * 400):
+        self.assertEqual(seconds_of("3650d"), 3650 * 86400)
+        for wrong in ("soon", "9" * 400, "3651d", "200000d"):
             with self.assertRaises(Problem):
                 seconds_of(wrong)
