@@ -28,8 +28,9 @@ inline constexpr const char *purge_reason_names[] = {
 namespace purging {
 
 struct Receipt {
-  /** Pages of the purged arenas. jemalloc counts those that were never written,
-  too, so these can be more than RSS. */
+  /** Pages of all arenas that the purge was for, those it left alone among
+  them. jemalloc counts those that were never written, too, so these can be more
+  than RSS. */
   uint64_t arenas_before_bytes;
   uint64_t arenas_after_bytes;
   uint64_t duration_us;
