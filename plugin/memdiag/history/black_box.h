@@ -165,9 +165,9 @@ class Box {
   made, waits for its next attempt. */
   int append(Sample sample) noexcept;
 
-  /** The run is shut down: its newest sample says so from now on. Allocates
-  nothing.
-  @return 0, or the errno of writing that; it waits for nothing */
+  /** The run is shut down: its newest sample says so from now on. It does not
+  wait for the next attempt: a file that could not be made is made now.
+  @return 0, or the errno of writing that */
   int end() noexcept;
 
   /** Oldest first. They do not change any more. */
