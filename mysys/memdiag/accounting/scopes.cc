@@ -38,6 +38,7 @@ struct Survivors {
   int64_t bytes;
   int64_t blocks;
   uint64_t scopes;
+  /** Of CLOCK_MONOTONIC: ages are right where the other clock was set. */
   uint64_t since_us;
   uint64_t last_us;
   Pool pool;
@@ -99,7 +100,7 @@ void add(Survivors *to, const Net &net) {
   }
   if (net.blocks <= 0) return;
   ++to->scopes;
-  to->last_us = clock_us(CLOCK_REALTIME);
+  to->last_us = clock_us(CLOCK_MONOTONIC);
   if (to->since_us == 0) to->since_us = to->last_us;
 }
 
@@ -164,7 +165,8 @@ std::vector<Row> survivors() {
     return {};
   const std::vector<routes::Row> routes = routes::all();
   std::vector<Row> rows;
-  const uint64_t now = clock_us(CLOCK_REALTIME);
+  const uint64_t epoch_us = epoch_of_monotonic_us();
+  const uint64_t now = clock_us(CLOCK_MONOTONIC);
   for (size_t i = 0; i < routes.size(); ++i) {
     const Survivors &left = copies[i];
     const uint64_t live_blocks = routes[i].live_blocks.value_or(0);
@@ -175,7 +177,7 @@ std::vector<Row> survivors() {
          std::min(static_cast<uint64_t>(std::max<int64_t>(left.bytes, 0)),
                   *routes[i].live_bytes),
          std::min(static_cast<uint64_t>(left.blocks), live_blocks), left.scopes,
-         left.since_us, left.last_us,
+         left.since_us + epoch_us, left.last_us + epoch_us,
          now > left.since_us
              ? static_cast<double>(now - left.since_us) / 1000000
              : 0.0});

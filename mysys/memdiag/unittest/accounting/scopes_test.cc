@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "mysys/memdiag/accounting/scopes.h"
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "mysys/memdiag/unittest/stopped_in_malloc.h"
 #include "mysys/memdiag/unittest/test.h"
@@ -136,6 +137,28 @@ TEST_F(Routed_survivors, AStatementLeavesBlocks) {
   routes::free(statement, third, 10);
   statement_ended(true);
   EXPECT_FALSE(row("statement").has_value());
+}
+
+/** The clock of the wall was set back by an hour. */
+uint64_t clock_that_was_set_us(clockid_t clock) {
+  return memdiag::system_clock_us(clock) -
+         (clock == CLOCK_REALTIME ? 3'600'000'000u : 0);
+}
+
+TEST_F(Routed_survivors, AreAsOldAsTheyAreWhereTheClockWasSet) {
+  void *const block = routes::allocate(statement, 1000);
+  statement_ended(false);
+  memdiag::set_clock_for_test(clock_that_was_set_us);
+  const uint64_t now_us = memdiag::clock_us(CLOCK_REALTIME);
+  const auto left = row("statement");
+  memdiag::set_clock_for_test(nullptr);
+  routes::free(statement, block, 1000);
+  statement_ended(false);
+  ASSERT_TRUE(left.has_value());
+  EXPECT_LT(0.0, left->age_s);
+  EXPECT_GT(600.0, left->age_s);
+  EXPECT_LT(left->since_us, now_us + 1'000'000);
+  EXPECT_GT(left->last_us, now_us - 600'000'000);
 }
 
 TEST_F(Routed_survivors, EachLifetimeHasItsEnd) {
