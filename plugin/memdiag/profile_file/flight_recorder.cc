@@ -103,13 +103,10 @@ int Flight_recorder::begin(std::string *remark) {
   m_buffers->routes.clear();
   for (const routes::Row &route : routes::all())
     m_buffers->routes.push_back(route.name);
-  if (m_file != nullptr && !m_file->has_name(m_path)) {
-    const std::lock_guard<std::mutex> guard(m_mutex);
-    m_file.reset();
-  }
-  if (m_file == nullptr) {
+  m_policy.reset();
+  if (m_file == nullptr || !m_file->has_name(m_path)) {
     auto file = std::make_shared<Profile_file>();
-    const auto opened = file->open(m_path, m_run);
+    const auto opened = file->open(m_path, m_run, m_file.get());
     if (opened.error != 0) return opened.error;
     if (remark != nullptr) *remark = opened.remark;
     const std::lock_guard<std::mutex> guard(m_mutex);

@@ -46,7 +46,8 @@ class Flight_recorder {
   void set_file(const std::string &path, const Run_id &run);
 
   /** The profiler was switched on: record it from now on. The first call makes
-  the file anew, and so does one that finds it deleted or renamed.
+  the file anew, and so does one that finds it deleted or renamed. The former
+  run stays in it.
   @param remark  out: of the file that was there, or ""
   @return 0, or the errno that says why nothing is recorded
   @throws std::bad_alloc */

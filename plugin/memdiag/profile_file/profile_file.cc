@@ -89,7 +89,8 @@ Profile_file::~Profile_file() {
 }
 
 Profile_file::Opened Profile_file::open(const std::string &path,
-                                        const Run_id &run) {
+                                        const Run_id &run,
+                                        const Profile_file *nameless) {
   const std::lock_guard<std::mutex> guard(m_mutex);
   m_buffers = std::make_unique<Buffers>();
   m_run = run;
@@ -105,6 +106,11 @@ Profile_file::Opened Profile_file::open(const std::string &path,
     former = part_of(old, contents.latest && run == &*contents.latest
                               ? this_part
                               : header_bytes);
+  std::vector<std::byte> former_bytes;
+  if (Contents found; former.empty() && nameless != nullptr &&
+                      nameless->read_bytes(&former_bytes) == 0 &&
+                      parse(former_bytes, &found))
+    former = part_of(former_bytes, header_bytes);
   if (opened.remark.empty())
     opened.remark = remark_on_damage(path, contents.damaged);
 
@@ -413,16 +419,18 @@ int Profile_file::end(uint64_t time_us) noexcept {
   return write_run();
 }
 
+/** @return 0 or an errno @throws std::bad_alloc */
+int Profile_file::read_bytes(std::vector<std::byte> *bytes) const {
+  // The recorder waits for the mutex. So read_all() shall need no memory.
+  bytes->reserve(file_bytes);
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  return m_file < 0 ? EBADF : read_all(m_file, file_bytes, bytes);
+}
+
 std::string Profile_file::read(Contents *contents) const {
   *contents = {};
-  // The recorder waits for the mutex. So read_all() shall need no memory.
   std::vector<std::byte> bytes;
-  bytes.reserve(file_bytes);
-  int error = EBADF;
-  {
-    const std::lock_guard<std::mutex> guard(m_mutex);
-    if (m_file >= 0) error = read_all(m_file, file_bytes, &bytes);
-  }
+  const int error = read_bytes(&bytes);
   if (error != 0)
     return "the file of profiles cannot be read: error " + reason(error);
   if (!parse(bytes, contents))

@@ -22,16 +22,17 @@
   Format: a page with a header, then fixed-size records in this machine's byte
   order. Each record has a checksum (FNV-1a, 64 bits). If one is half-written or
   damaged, only this record is lost. The header names the layout; a file with
-  another header is not read, and kept under another name. Each start writes a
-  new file with the last run that recorded anything, and renames it over the old
-  one. A run that recorded nothing does not take the place of the one before it.
-  Nor does a short run without a higher peak, if the one before it was killed
-  after a ramp: a service that is started again and again would lose the
-  evidence.
+  another header is not read, and kept under another name. When a server first
+  records, it writes a new file with the last run that recorded anything, and
+  renames it over the old one. A run that recorded nothing does not take the
+  place of the one before it. Nor does a short run without a higher peak, if the
+  one before it was killed after a ramp: a service that is started again and
+  again would lose the evidence.
 
   Files under a running server:
-  - The server goes on writing to a deleted or renamed file. It is not read. The
-    flight recorder makes a new one when it is switched on again.
+  - The server goes on writing to a deleted or renamed file, and reading it; the
+    next start does not find it. The flight recorder makes a new one with the
+    same former run when it is switched on again.
   - If the file was truncated, or its header was overwritten, the next record
     makes the file anew. Its contents are lost, and has_site() is false again.
   - After a failed write (full disk, I/O error) the next record is tried as
@@ -58,6 +59,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plugin/memdiag/profile_file/recorded_run.h"
 
@@ -77,8 +79,11 @@ class Profile_file {
     std::string remark;
   };
   /** Write a new file in place of `path`. Call it once.
+  @param nameless  this run's file until now, which was deleted or renamed: its
+                   former run is kept if there is none at `path`
   @throws std::bad_alloc */
-  Opened open(const std::string &path, const Run_id &run);
+  Opened open(const std::string &path, const Run_id &run,
+              const Profile_file *nameless = nullptr);
 
   /** @return false: the file was deleted or renamed, or none is open */
   bool has_name(const std::string &path) const;
@@ -122,6 +127,7 @@ class Profile_file {
  private:
   struct Buffers;
 
+  int read_bytes(std::vector<std::byte> *bytes) const;
   int make_intact() noexcept;
   int take_modules(std::span<const Module> modules) noexcept;
   int write_run() noexcept;

@@ -195,6 +195,28 @@ TEST_F(FlightRecorder, ABeginWithoutTheFileMakesAnother) {
   EXPECT_EQ(0, recorder.tick(1 << 30));
 }
 
+TEST_F(FlightRecorder, ABeginWithoutTheFileKeepsTheFormerRun) {
+  {
+    Flight_recorder last(test_clock);
+    last.set_file(m_path, run());
+    ASSERT_EQ(0, last.begin());
+    ASSERT_EQ(0, last.tick(1 << 30));
+  }
+  Flight_recorder recorder(test_clock);
+  recorder.set_file(m_path, next_run());
+  ASSERT_EQ(0, recorder.begin());
+  ASSERT_TRUE(runs_of(recorder).former);
+  ASSERT_EQ(0, unlink(m_path.c_str()));
+  // An attempt that fails does not lose it.
+  std::filesystem::create_directory(m_path + ".new");
+  EXPECT_NE(0, recorder.begin());
+  std::filesystem::remove(m_path + ".new");
+  ASSERT_EQ(0, recorder.begin());
+  ASSERT_TRUE(runs_of(recorder).former);
+  EXPECT_EQ(1u, runs_of(recorder).former->history.size());
+  EXPECT_FALSE(runs_of(recorder).latest) << "it is new";
+}
+
 TEST_F(FlightRecorder, TheFileOfAnotherBuildIsKept) {
   m_tree.write("/memdiag_profile.bin", "of another build");
   Flight_recorder recorder(test_clock);
