@@ -176,9 +176,9 @@ struct Block {
   }
   bool intact() const {
     const auto *bytes = static_cast<const unsigned char *>(memory);
-    for (size_t i = 0; i < size; ++i)
-      if (bytes[i] != mark) return false;
-    return true;
+    // Each byte is the one before it. A sanitizer watches one call, not a loop.
+    return size == 0 ||
+           (bytes[0] == mark && memcmp(bytes, bytes + 1, size - 1) == 0);
   }
   void free() const { pools::free(pool, memory, size); }
 };
