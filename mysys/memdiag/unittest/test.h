@@ -211,6 +211,9 @@ int in_child(Body body, In_parent in_parent = {}) {
 
 constexpr const char *fresh_variable = "MEMDIAG_TEST_FRESH";
 
+/** The exit code of such a process whose test was skipped. */
+constexpr int skipped_in_fresh_process = 77;
+
 inline bool in_fresh_process() { return getenv(fresh_variable) != nullptr; }
 
 /** Run the current test again in a process that has done nothing yet. */
@@ -238,14 +241,20 @@ inline int run_in_fresh_process() {
 }  // namespace memdiag_test
 
 /** A test whose body runs in a process where no pool has been used before. */
-#define FRESH_TEST(suite, name)                           \
-  static void suite##_##name##_body();                    \
-  TEST(suite, name) {                                     \
-    if (memdiag_test::in_fresh_process())                 \
-      suite##_##name##_body();                            \
-    else                                                  \
-      EXPECT_EQ(0, memdiag_test::run_in_fresh_process()); \
-  }                                                       \
+#define FRESH_TEST(suite, name)                                \
+  static void suite##_##name##_body();                         \
+  TEST(suite, name) {                                          \
+    using namespace memdiag_test;                              \
+    if (in_fresh_process()) {                                  \
+      suite##_##name##_body();                                 \
+      if (IsSkipped()) _exit(skipped_in_fresh_process);        \
+      return;                                                  \
+    }                                                          \
+    const int status = run_in_fresh_process();                 \
+    if (status == skipped_in_fresh_process)                    \
+      GTEST_SKIP() << "as the process says that ran its body"; \
+    EXPECT_EQ(0, status);                                      \
+  }                                                            \
   static void suite##_##name##_body()
 
 #endif  // MEMDIAG_TEST_H
