@@ -540,13 +540,27 @@ TEST(Profiler, NoMemoryForItIsAnErrorAndItStaysOff) {
             }));
 }
 
+/** The thread that switches waits for a hook, or for a View. */
+std::atomic<int> hook_is_awaited{0};
+std::atomic<int> view_is_awaited{0};
+
+/** In a hook, or with a View: the thread that waits for one gets a turn, and
+meets this one before it has ended. */
+void has_begun(std::atomic<int> *is_awaited) noexcept {
+  if (is_awaited->load(std::memory_order_relaxed) == 0) return;
+  if (is_awaited->exchange(0, std::memory_order_relaxed) == 0) return;
+  is_awaited->notify_one();
+  std::this_thread::yield();
+}
+
 TEST(Profiler, SwitchingWaitsForReadersAndBreaksNothing) {
   std::atomic<bool> stop{false};
+  profiling::set_context_reader(
+      [](profiling::Context *) noexcept { has_begun(&hook_is_awaited); });
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&stop, t] {
       regions::add_stack_of_thread();
-      std::vector<std::pair<void *, size_t>> blocks;
       for (unsigned i = 0; !stop.load(); ++i) {
         const size_t size = sizes[i % 8];
         const auto each = static_cast<Pool>(
@@ -554,12 +568,17 @@ TEST(Profiler, SwitchingWaitsForReadersAndBreaksNothing) {
         void *const block = pools::allocate(each, size, false, 3);
         memset(block, t, size);
         pools::free(each, block, size, 3);
+        // One that was interrupted in its hook goes on.
+        if (i % 16 == 0) std::this_thread::yield();
       }
     });
   std::thread reader([&stop] {
     while (!stop.load()) {
+      // A switch waits for a moment without Views.
+      std::this_thread::yield();
       const profiling::View view;
       if (!view) continue;
+      has_begun(&view_is_awaited);
       view.samples().for_each([&view](const profiling::Sample &sample) {
         EXPECT_NE(0u, sample.bytes);
         EXPECT_GT(sample.block, 4096u);
@@ -576,8 +595,10 @@ TEST(Profiler, SwitchingWaitsForReadersAndBreaksNothing) {
     EXPECT_EQ(0, profiling::switch_on({round % 2 == 0 ? 1u : 256u,
                                        profiling::least_memory_bytes})
                      .error);
-    // The others get a turn; nothing below needs it.
-    std::this_thread::yield();
+    std::atomic<int> &is_awaited =
+        round % 4 < 2 ? hook_is_awaited : view_is_awaited;
+    is_awaited = 1;
+    is_awaited.wait(1);
     const uint64_t began_us = now_us(CLOCK_MONOTONIC);
     profiling::switch_off();
     waited_in_vain += now_us(CLOCK_MONOTONIC) - began_us > 1000000;
@@ -585,6 +606,7 @@ TEST(Profiler, SwitchingWaitsForReadersAndBreaksNothing) {
   stop = true;
   for (std::thread &thread : threads) thread.join();
   reader.join();
+  profiling::set_context_reader(nullptr);
   const auto profile = static_cast<size_t>(memdiag::Region_kind::profile);
   EXPECT_LE(regions::totals()[profile].count, waited_in_vain);
 }
