@@ -1,5 +1,6 @@
 /* Every pool of the list: no block of one ever serves another, nor malloc(). */
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -10,6 +11,19 @@ namespace memdiag_test {
 Pool owner_of(const void *block) {
   const auto arena = mallctl::arena_of(block);
   return arena ? pools::owner_of_arena(arena.value()) : Pool::general;
+}
+
+/** Writes to all of a small block, and of a large one to the beginning of each
+page and the last byte. jemalloc gives large blocks whole pages, so blocks that
+overlap have one of these bytes in common, and the thread sanitizer sees it. */
+void touch(void *block, size_t size) {
+  constexpr size_t page = 4096;
+  auto *const bytes = static_cast<unsigned char *>(block);
+  memset(block, 1, std::min(size, page));
+  for (size_t at = page - reinterpret_cast<uintptr_t>(block) % page; at < size;
+       at += page)
+    bytes[at] = 1;
+  bytes[size - 1] = 1;
 }
 
 /** In a thread, for malloc() and each pool in turn: blocks of all sizes come
@@ -27,7 +41,7 @@ size_t misplaced(unsigned rounds, std::atomic<unsigned> *pools_done = nullptr) {
         for (int n = 0; n < (size > 100000 ? 1 : 40); ++n) {
           void *block = pools::allocate(each, size, n % 2 == 0);
           if (block == nullptr || owner_of(block) != each) ++wrong;
-          if (size > 0) memset(block, static_cast<int>(i), size);
+          touch(block, size);
           blocks.emplace_back(block, size);
         }
       for (const auto &[block, size] : blocks) pools::free(each, block, size);
