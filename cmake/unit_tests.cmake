@@ -105,10 +105,18 @@ foreach(source IN LISTS tests)
   endif()
   memdiag_program(${name} ${source})
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main)
-  # Each test runs in its own process. ctest discovers the tests when it runs, so a
-  # program that crashes at once is a failed test and not a failed build.
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 600
-    PROPERTIES TIMEOUT 1800 ENVIRONMENT "${environment}")
+  if(MEMDIAG_SANITIZE)
+    # A program runs its tests in one process: a sanitizer takes as long to begin and
+    # to end as most of them. tools/run_tests.py reads the file about each of them.
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1800
+      ENVIRONMENT "${environment};GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/cases/${name}.xml")
+  else()
+    # Each test runs in its own process. ctest discovers the tests when it runs, so a
+    # program that crashes at once is a failed test and not a failed build.
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 600
+      PROPERTIES TIMEOUT 1800)
+  endif()
 endforeach()
 
 memdiag_program(memdiag_reference

@@ -24,7 +24,16 @@ from harness.common import ROOT, SHIPPED, cache_dir, known_preset, lock, presets
 from harness.problem import Problem, run_main
 from harness.programs import Programs
 from tools import expected
-from tools.runner_output import Result, closing, parse_ctest, parse_mtr, parse_own, parse_unittest, yes_or_no
+from tools.runner_output import (
+    Result,
+    closing,
+    count_cases,
+    parse_ctest,
+    parse_mtr,
+    parse_own,
+    parse_unittest,
+    yes_or_no,
+)
 from tools.schedule import Progress, Run, Step, perform
 
 # Python's unit tests: name, folder, and the folder from which they import.
@@ -173,8 +182,13 @@ def build_preset(run: Run, preset: str) -> Result:
 def run_ctest(run: Run, preset: str) -> Result:
     # At most two at a time, because some measure time and memory.
     jobs = ["--parallel", min(run.jobs, 2)]
+    # A program that crashes must not leave the file of its last run.
+    cases = ROOT / "build" / preset / "cases"
+    shutil.rmtree(cases, ignore_errors=True)
     status, text = run.output(f"ctest-{preset}", ["ctest", "--preset", preset, *jobs])
-    return parse_ctest(status, text)
+    result = parse_ctest(status, text)
+    count_cases(result, text, cases)
+    return result
 
 
 def run_mtr(run: Run, name: str, jobs: int, *selection: str, environment: dict[str, str] | None = None) -> Result:

@@ -1,7 +1,9 @@
 """Turns the output of a test runner into counts."""
 
 import re
+import xml.etree.ElementTree as xml
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from harness import mtr
 
@@ -80,6 +82,54 @@ def parse_ctest(status: int, text: str) -> Result:
     listed = text.partition("The following tests FAILED:")[2]
     failures = re.findall(r"^\s+\d+ - (.*)$", listed, re.MULTILINE)
     return Result(max(total - failed - skipped, 0), failed, skipped, words, failures, skips=skips)
+
+
+# A program whose tests ctest runs in one process: cmake/unit_tests.cmake.
+PROGRAM = r"^ *\d+/\d+ Test +#\d+: (\w+_test) "
+
+
+def count_cases(result: Result, text: str, folder: Path) -> None:
+    """Counts the cases of each program that ran whole, in place of the program. `text`: ctest's; `folder`: of the files
+    that the programs write at their end."""
+    # ctest's words about a program begin with its name.
+    ends = {words.partition(" ")[0]: words for words in result.failures}
+    for program in re.findall(PROGRAM, text, re.MULTILINE):
+        end = ends.get(program)
+        if end:
+            result.failures.remove(end)
+            result.failed -= 1
+        else:
+            result.passed -= 1
+        passed, failures, skips = cases_of(folder / f"{program}.xml")
+        if end and not failures:
+            # It crashed, or a sanitizer complained.
+            failures = [end]
+        elif not passed and not failures and not skips:
+            failures = [f"{program} (told of no case)"]
+        result.passed += passed
+        result.failed += len(failures)
+        result.failures += failures
+        result.skipped += len(skips)
+        result.skips += skips
+
+
+def cases_of(path: Path) -> tuple[int, list[str], list[str]]:
+    """Of a file that GoogleTest writes: how many passed, which failed, which were skipped or are disabled. A file that is
+    missing or torn has none."""
+    try:
+        cases = list(xml.parse(path).iter("testcase"))
+    except (FileNotFoundError, xml.ParseError):
+        return 0, [], []
+    passed, failures, skips = 0, [], []
+    for case in cases:
+        name = f"{case.get('classname')}.{case.get('name')}"
+        if case.find("failure") is not None:
+            failures.append(name)
+        elif case.get("result") == "completed":
+            passed += 1
+        else:
+            skips.append(name)
+    return passed, failures, skips
 
 
 def parse_mtr(status: int, text: str) -> Result:

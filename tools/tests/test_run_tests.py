@@ -5,6 +5,7 @@ import io
 import os
 import signal
 import sys
+import tempfile
 import threading
 import unittest
 from pathlib import Path
@@ -99,6 +100,66 @@ class Parsers(unittest.TestCase):
     def test_ctest_without_tests(self):
         result = runner_output.parse_ctest(8, "No tests were found!!!\n")
         self.check(result, 0, 1, 0, "No tests were found")
+
+    # pools_test passes, with a skip and a disabled case; purge_test has a case that fails; process_test has none that
+    # fails, but the thread sanitizer complains; stress_test crashes; routes_test passes and writes nothing.
+    PROGRAMS = (
+        "1/6 Test  #1: pools_test .....................   Passed    0.27 sec\n"
+        "2/6 Test #12: purge_test .....................***Failed    9.27 sec\n"
+        "3/6 Test  #3: process_test ...................***Failed    9.27 sec\n"
+        "      Start  4: stress_test\n"
+        "4/6 Test  #4: stress_test ....................***Exception: SegFault  0.10 sec\n"
+        "5/6 Test  #5: routes_test ....................   Passed    0.27 sec\n"
+        "6/6 Test  #6: reference_page .................   Passed    0.27 sec\n"
+        "50% tests passed, 3 tests failed out of 6\n\n"
+        "Total Test time (real) =  97.00 sec\n\n"
+        "The following tests FAILED:\n\t 12 - purge_test (Failed)\n"
+        "\t  3 - process_test (Failed)\n\t  4 - stress_test (SEGFAULT)\n"
+    )
+    PASSED = '<testcase name="{}" status="run" result="completed" classname="Pool" />'
+    FAILED = (
+        '<testcase name="{}" status="run" result="completed" classname="Pool">'
+        '<failure message="0" type=""><![CDATA[0]]></failure></testcase>'
+    )
+    SKIPPED = (
+        '<testcase name="{}" status="run" result="skipped" classname="Pool"><skipped message="no" /></testcase>'
+        '<testcase name="DISABLED_{}" status="notrun" result="suppressed" classname="Pool" />'
+    )
+
+    def test_of_a_program_that_runs_whole_its_cases_count(self):
+        cases = {
+            "pools_test": self.PASSED.format("A") + self.PASSED.format("B") + self.SKIPPED.format("C", "D"),
+            "purge_test": self.PASSED.format("E") + self.FAILED.format("F"),
+            "process_test": self.PASSED.format("G"),
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            for name, body in cases.items():
+                text = f'<testsuites tests="9"><testsuite name="Pool">{body}</testsuite></testsuites>'
+                (Path(folder) / f"{name}.xml").write_text(text)
+            result = runner_output.parse_ctest(8, self.PROGRAMS)
+            runner_output.count_cases(result, self.PROGRAMS, Path(folder))
+        self.check(result, 5, 4, 2, "out of 6")
+        self.assertEqual(result.skips, ["Pool.C", "Pool.DISABLED_D"])
+        self.assertEqual(
+            sorted(result.failures),
+            ["Pool.F", "process_test (Failed)", "routes_test (told of no case)", "stress_test (SEGFAULT)"],
+        )
+
+    def test_a_file_of_cases_that_is_torn_is_none(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "a_test.xml"
+            for text in ("", '<testsuites tests="9"><testsuite name="Pool">', "<testsuites></testsuites>"):
+                path.write_text(text)
+                self.assertEqual(runner_output.cases_of(path), (0, [], []))
+
+    def test_tests_of_ctest_that_are_no_programs_stay(self):
+        text = (
+            "1/1 Test #1: reference_page .................   Passed    0.27 sec\n"
+            "100% tests passed, 0 tests failed out of 1\n"
+        )
+        result = runner_output.parse_ctest(0, text)
+        runner_output.count_cases(result, text, Path("/nowhere"))
+        self.check(result, 1, 0, 0)
 
     def test_unittest(self):
         text = (
