@@ -269,7 +269,7 @@ def life(report: Checks, box: Machine) -> None:
         box.run(f"echo '{OURS[0]} {OURS[0]}/remove_data boolean true' | debconf-set-selections")
         box.apt("purge mysql-memdiag-server")
         left = box.run(
-            "ls -d /var/lib/mysql* /var/log/mysql /etc/mysql/mysql.conf.d/*memdiag.cnf /etc/logrotate.d/mysql* 2>/dev/null",
+            "ls -d /var/lib/mysql* /var/log/mysql /etc/mysql/mysql.conf.d /etc/logrotate.d/mysql* 2>/dev/null",
             check=False,
         )
         assert not left.strip(), f"these are left: {left}"
@@ -514,7 +514,10 @@ def upgrade(run: Run) -> None:
 def from_a_conffile(run: Run) -> None:
     """memdiag.cnf stays where it was, edited or deleted, and dpkg does not ask. Without stdin a question ends it."""
     older = newer(run, run.work / "older", "~1", as_conffile)
-    for change, left in (("echo '# mine' >>{}", "# mine"), ("rm {}", ""), ("true {}", "loose_memdiag")):
+    changes = {"echo '# mine' >>{}": "# mine", "rm {}": "", "true {}": "loose_memdiag"}
+    # A program ends where a folder is missing that my.cnf includes, and dpkg deletes an empty one that is no package's.
+    changes["rm -f {} /etc/mysql/mysql.conf.d/*"] = ""
+    for change, left in changes.items():
         with run.bookworm() as box:
             debs = box.path("/root/older")
             shutil.copytree(older, debs)
@@ -525,6 +528,8 @@ def from_a_conffile(run: Run) -> None:
                 assert installed(box, OURS[0])
                 said = box.run(f"cat /{MEMDIAG_CNF}", check=False)
                 assert left in said if left else "No such file" in said, said
+                Installed(box)
+                box.run("mysql -e 'DO 0'")
                 box.apt(f"purge {OURS[0]}")
                 box.run(f"test ! -e /{MEMDIAG_CNF}")
 

@@ -1244,13 +1244,16 @@ class Maintainer(Script):
         ("aa-enabled", "false"),
         ("dpkg-query", 'grep -qx "$2" $ROOT/owned'),
         ("systemctl", "true"),
-        # Goes the way from my.cnf over the files that it includes.
+        # Goes the way from my.cnf over the files that it includes. A folder that is not there is an error.
         (
             "my_print_defaults",
             """expand() {
   while IFS= read -r line; do
     case $line in
-    "!includedir "*) for file in "$ROOT${line#* }"*.cnf; do [ ! -f "$file" ] || expand <"$file"; done ;;
+    "!includedir "*)
+      [ -d "$ROOT${line#* }" ] || { echo "Fatal error in defaults handling." >&2; kill $$; }
+      for file in "$ROOT${line#* }"*.cnf; do [ ! -f "$file" ] || expand <"$file"; done
+      ;;
     *) echo "$line" ;;
     esac
   done
@@ -1260,13 +1263,15 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
   counts && /^[a-z]/ { sub(/ *= */, "="); print "--" $0 }'""",
         ),
     )
+    # mysql-common has the first. dpkg makes the others.
+    FOLDERS = ("etc/mysql/conf.d", *(COMMON.parent / "deb/mysql-memdiag-server.dirs").read_text().split())
     TEMPLATES = ("logrotate", "mysqld.cnf", "memdiag.cnf", "apparmor-mysqld")
     LOOPBACK = "etc/mysql/mysql.conf.d/mysqld-memdiag.cnf"
     COPIES = ("etc/logrotate.d/mysql-server", "etc/apparmor.d/usr.sbin.mysqld")
 
     def setUp(self):
         super().setUp()
-        for folder in ("etc/mysql", "etc/alternatives", "var/lib/alternatives"):
+        for folder in (*self.FOLDERS, "etc/alternatives", "var/lib/alternatives"):
             (self.root / folder).mkdir(parents=True)
         for path, text in {
             "usr/share/debconf/confmodule": "db_stop() { echo loaded >>$ROOT/debconf; }\n"
@@ -1328,7 +1333,7 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
         """Whether it limits the server to loopback, and gives it a profile."""
         for folder in ("etc/mysql", "etc/apparmor.d", "etc/logrotate.d", "var/lib"):
             shutil.rmtree(self.root / folder, ignore_errors=True)
-        for folder in ("etc/mysql", "var/lib/alternatives"):
+        for folder in (*self.FOLDERS, "var/lib/alternatives"):
             (self.root / folder).mkdir(parents=True)
         self.make_file("etc/mysql/mysql-memdiag.cnf", (COMMON / "mysql.cnf").read_text())
         for path, text in files.items():
@@ -1344,6 +1349,7 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
             {"etc/mysql/conf.d/a.cnf": "[mysqld]\ndatadir = /srv/mysql\n"},
             {"etc/mysql/mysql.conf.d/a.cnf": "[server]\nlog-error=/var/log/x.log\n"},
             {"etc/mysql/mysql.conf.d/a.cnf": "[mysqld-9.7]\nbind-address = *\n"},
+            {"etc/mysql/mysql.conf.d/a.cnf": "[mysqld]\npid-file\n"},
         ):
             with self.subTest(files):
                 self.assertEqual(self.first_installation(**files), (False, False))
@@ -1355,6 +1361,15 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
     def test_tuning_opens_no_port_and_keeps_its_folders(self):
         files = {"etc/mysql/conf.d/tuning.cnf": "[mysqld]\ntmpdir = /srv/tmp\n"}
         self.assertEqual(self.first_installation(**files), (True, False))
+
+    def test_settings_that_cannot_be_read_may_be_a_servers_own(self):
+        files = {"etc/mysql/mysql-memdiag.cnf": "!includedir /etc/mysql/conf.d/\n!includedir /etc/none/\n"}
+        self.assertEqual(self.first_installation("Fatal error", **files), (False, False))
+
+    def test_the_folders_that_my_cnf_includes_are_there(self):
+        """Without one, the server and each client would end."""
+        included = re.findall(r"^!includedir /(.*)/$", (COMMON / "mysql.cnf").read_text(), re.MULTILINE)
+        self.assertEqual(tuple(included), self.FOLDERS)
 
     def test_settings_that_the_server_does_not_read_open_no_port(self):
         files = {
