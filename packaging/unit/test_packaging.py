@@ -1632,6 +1632,30 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
                 self.assertTrue((self.root / path).exists(), path)
             self.script("prerm", "remove")
 
+    def test_the_profile_does_not_come_back_over_another_servers_settings(self):
+        for meanwhile, back in (
+            ({}, True),
+            ({"etc/mysql/conf.d/a.cnf": "[mysqld]\ndatadir = /srv/mysql\n"}, False),
+            ({"etc/mysql/mysql-memdiag.cnf": "!includedir /etc/none/\n"}, False),
+        ):
+            with self.subTest(meanwhile):
+                self.assertEqual(self.first_installation(), (True, True))
+                self.script("prerm", "remove")
+                self.assertFalse(self.there(self.COPIES[1]))
+                for path, text in meanwhile.items():
+                    self.make_file(path, text)
+                self.script("postinst", "configure", "1", says="Fatal" if "none" in str(meanwhile) else "")
+                self.assertEqual(self.there(self.COPIES[1]), back)
+                # Decided once: not by a later installation.
+                self.assertEqual(list((self.root / "var/lib/mysql-memdiag").glob("*.removed")), [])
+
+    def test_settings_that_cannot_be_read_at_the_removal_are_not_the_same_later(self):
+        self.first_installation()
+        (self.root / self.FOLDERS[0]).rmdir()
+        self.script("prerm", "remove", says="Fatal error")
+        self.script("postinst", "configure", "1", says="Fatal error")
+        self.assertFalse(self.there(self.COPIES[1]))
+
     def test_the_kernel_has_a_profile_as_long_as_its_file_is_there(self):
         self.make_program("bin/aa-enabled", "true")
         self.make_program("bin/apparmor_parser", 'for file; do :; done; [ -e "$file" ] && echo "$1" >>$ROOT/asked')
