@@ -511,7 +511,14 @@ class Prestart(Script):
                 "sys/kernel/security/apparmor/profiles", f"man_filter (enforce)\n/usr/sbin/mysqld ({mode})\n"
             )
             status, said = self.run_it("exit 1")
-            self.assertEqual((status, f"'  {self.data}/** rwk,'" in said), (1, named), said)
+            self.assertEqual((status, f"'  \"{self.data}/**\" rwk,'" in said), (1, named), said)
+
+    def test_a_profile_in_force_sees_where_a_link_leads(self):
+        self.make_file("sys/kernel/security/apparmor/profiles", "/usr/sbin/mysqld (enforce)\n")
+        place = self.root / "var/lib/my data"
+        place.mkdir()
+        self.data.symlink_to(place)
+        self.assertIn(f"'  \"{place}/\" r,' and '  \"{place}/**\" rwk,'", self.run_it("exit 1")[1])
 
     def test_what_was_restored_after_a_failure_stays(self):
         # A killed run could not remove anything.
