@@ -1169,6 +1169,22 @@ class Relations(Case):
         fields = re.findall(r"^(?:Conflicts|Provides|Replaces): .*\n(?: .*\n)*", part, re.MULTILINE)
         return self.pack(name, "".join(fields), self.FILES[name])
 
+    def versioned(self, family: str, series: str, parts: tuple[str, ...]) -> list[Path]:
+        paths = {
+            "client": ("usr/bin/mysqldumpslow",),
+            "client-core": ("usr/bin/mysql",),
+            "server": ("usr/bin/mysqld_safe",),
+            "server-core": ("usr/sbin/mysqld", "usr/bin/perror"),
+        }
+        # A server depends on its client.
+        needs = {"client": ("client-core",), "server": ("server-core", "client")}
+        packages = []
+        for part in parts:
+            depends = ", ".join(f"{family}-{x}-{series}" for x in needs.get(part, ()))
+            fields = f"Provides: virtual-mysql-{part}\n" + (f"Depends: {depends}\n" if depends else "")
+            packages.append(self.pack(f"{family}-{part}-{series}", fields, paths[part]))
+        return packages
+
     def test_dpkg_alone_replaces_others_in_either_order(self):
         """Their client packages have files of this server's, and their server packages of this client's."""
         ours = [self.ours(name) for name in self.FILES]
@@ -1180,7 +1196,13 @@ class Relations(Case):
             self.pack("mariadb-client", "Depends: mariadb-client-core\n", ("usr/bin/mysqldumpslow", "usr/bin/perror")),
             self.pack("mariadb-client-core", "", ("usr/bin/mysql", "usr/bin/my_print_defaults")),
         ]
-        for others, order in itertools.product((upstreams, debians), (1, -1)):
+        # Ubuntu 22.04 and 24.04 have the series in the names. dpkg compares real names alone.
+        ubuntus = [
+            self.versioned(family, series, parts)
+            for family, series in (("mysql", "8.0"), ("mariadb", "10.6"))
+            for parts in (("client", "client-core"), ("client", "client-core", "server", "server-core"))
+        ]
+        for others, order in itertools.product((upstreams, debians, *ubuntus), (1, -1)):
             with self.subTest(others[0].name, order=order):
                 shutil.rmtree(self.root / "dpkg", ignore_errors=True)
                 for folder in ("info", "updates", "triggers"):
