@@ -94,8 +94,9 @@ leave_root() { # mysqld and its arguments
       mkdir -p "$folder"
       [ "$(stat -c %u "$folder")" != 0 ] || chown --no-dereference mysql:mysql "$folder"
     else
-      [ -e "$folder" ] || "${as_mysql[@]}" mkdir -p "$folder" ||
-        mysql_error "user mysql cannot make $folder. Make it, with owner $(id -u mysql)."
+      [ -e "$folder" ] || "${as_mysql[@]}" mkdir -p "$folder" || :
+      "${as_mysql[@]}" test -w "$folder/." ||
+        mysql_error "user mysql cannot make $folder, or write to it. Make it, with owner $(id -u mysql)."
     fi
   done
   exec "${as_mysql[@]}" "$0" "$@"

@@ -1001,6 +1001,12 @@ class LeavingRoot(Started):
         makers = {line.split()[0] for line in self.lines("made") if line.endswith(f" {self.root}/data")}
         self.assertEqual(makers, {"1000"})
 
+    def test_a_folder_of_root_that_others_can_change_is_named(self):
+        self.make_program("bin/test", '[ "$AS_MYSQL $2" != "1000 $ROOT/data/." ]')
+        done = self.run_it(OWNER="mysql")
+        self.assertEqual((done.returncode, self.lines("owners")), (1, []))
+        self.assertIn(f"user mysql cannot make {self.root}/data, or write to it. Make it, with owner 0.", done.stderr)
+
 
 class Rotation(Script):
     """Logs of the main server and of instances lie in one folder."""
