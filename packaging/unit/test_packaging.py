@@ -1621,6 +1621,19 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
             program.unlink()
             self.assertFalse((self.root / "var/lib/mysql-memdiag").exists())
 
+    def test_what_a_purge_beside_another_server_left_goes_with_a_later_one(self):
+        files = ("etc/mysql/mysql.conf.d/memdiag.cnf", self.LOOPBACK)
+        self.script("postinst", "configure", "")
+        self.script("prerm", "remove")
+        program = self.make_file("usr/sbin/mysqld")
+        self.script("postrm", "purge")
+        program.unlink()
+        self.assertTrue(all(self.there(path) for path in files))
+        self.script("postinst", "configure", "")
+        self.script("prerm", "remove")
+        self.script("postrm", "purge")
+        self.assertFalse([path for path in files if self.there(path)])
+
     def test_purging_keeps_the_data_where_there_is_no_debconf(self):
         (self.root / "usr/share/debconf/confmodule").unlink()
         self.assertFalse(self.purge())
