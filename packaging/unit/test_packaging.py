@@ -1385,6 +1385,7 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
             {"etc/mysql/mysql.conf.d/a.cnf": "[server]\nlog-error=/var/log/x.log\n"},
             {"etc/mysql/mysql.conf.d/a.cnf": "[mysqld-9.7]\nbind-address = *\n"},
             {"etc/mysql/mysql.conf.d/a.cnf": "[mysqld]\npid-file\n"},
+            {"etc/mysql/mysql.conf.d/a.cnf": "[mysqld]\nloose-mysqlx-bind-address = *\n"},
         ):
             with self.subTest(files):
                 self.assertEqual(self.first_installation(**files), (False, False))
