@@ -141,7 +141,7 @@ random() { # number of characters
 # Hooks call it, too. SQL comes from stdin; the arguments are options of mysql.
 docker_process_sql() {
   [ "$1" != --dont-use-mysql-root-password ] || shift
-  # The container's environment (MYSQL_HOST) or a mounted [client] may name another server's host.
+  # A mounted [client] may name another server's host.
   mysql --defaults-extra-file="$private/root.cnf" --host=localhost --protocol=socket --socket="$socket" \
     --comments ${database:+"--database=$database"} "$@"
 }
@@ -249,6 +249,7 @@ initialise() { # mysqld and its arguments
   mapfile -t moved < <(relative)
   set -- "$@" "${moved[@]}"
   set +m # the server and the hooks stay in this process group
+  unset MYSQL_HOST # a hook's mysql asks this server
   private=$(mktemp -d "$state/init.XXXXXX")
   trap 'rm -rf "$private"' EXIT
   rm -rf "$making"

@@ -52,7 +52,6 @@ docker_process_sql <<<"$(printf 'CREATE TABLE sourced (a INT PRIMARY KEY)')"
 # During the initialisation the server answers its hooks, but the health check must fail.
 EXECUTED = """#!/bin/sh
 set -eu
-unset MYSQL_HOST
 mysql -uroot "-p$MYSQL_ROOT_PASSWORD" "$MYSQL_DATABASE" -e "CREATE TABLE executed (health INT)"
 health >&2 && was=0 || was=$?
 mysql -uroot "-p$MYSQL_ROOT_PASSWORD" "$MYSQL_DATABASE" -e "INSERT INTO executed VALUES ($was)"

@@ -947,6 +947,9 @@ class Started(Script):
 class NewDataDirectory(Started):
     def test_the_environment_and_mounted_settings_may_name_another_host(self):
         self.make_file("printed", "mysql: [Warning] World-writable config file 'x' is ignored.\n")
+        for name, mode in (("1.sh", 0o755), ("2.sh", 0o644)):
+            hook = self.make_file(f"docker-entrypoint-initdb.d/{name}", "#!/bin/sh\nmysql </dev/null\n")
+            hook.chmod(mode)
         self.assert_made(self.run_it(MYSQL_HOST="db"))
         health = self.moved(ROOT / "packaging/container/health")
         done = captured(["sh", health], env=self.environment(MYSQL_HOST="db"), stdin=subprocess.DEVNULL)
