@@ -17,8 +17,8 @@ from make.product import COMMON, COPYRIGHT, FAMILY, INSTANCE, LINKED, PACKAGING,
 TOOLS = {"dh": "debhelper", "dpkg-gencontrol": "dpkg-dev"}
 MAINTAINER = "MySQL memdiag maintainers <maintainers@memdiag.example.org>"
 
-# Files of packaging/common in the server's package. postinst copies those below
-# usr/share/mysql-memdiag to their places, unless a file is there.
+# Files of packaging/common in the server's package. postinst copies those below usr/share/mysql-memdiag
+# to their places, unless a file is there; administrators copy sandbox.conf.
 COMMON_FILES = {
     "memdiag.cnf": "usr/share/mysql-memdiag/memdiag.cnf",
     "mysql.cnf": "etc/mysql/mysql-memdiag.cnf",

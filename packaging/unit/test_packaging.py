@@ -1433,7 +1433,9 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
         self.assertFalse(mine.exists())
 
     def test_no_conffile_is_made_to_be_edited(self):
-        """dpkg asks about an edited one whose text is another in the next version, and an unattended upgrade stops."""
+        """dpkg asks about an edited one whose text is another in the next version, and an unattended upgrade stops.
+
+        Nothing has to be edited in these two. mysql.cnf, which is /etc/mysql/my.cnf, names the folders for settings."""
         conffiles = {name for name, path in deb.COMMON_FILES.items() if path.startswith("etc/")}
         self.assertEqual(conffiles, {"mysql.cnf", "apparmor-memdiag"})
 
