@@ -13,13 +13,15 @@
 
 namespace memdiag {
 
-/** Empty while InnoDB is not up. @throws std::bad_alloc */
+/** Empty: InnoDB is not up, or it is not known whether VmRSS counts the pages.
+@throws std::bad_alloc */
 inline std::optional<ledger::Buffer_pool_pages> buffer_pool_pages() {
   const auto pool = innodb::buffer_pool();
-  if (!pool) return std::nullopt;
-  return ledger::Buffer_pool_pages{
-      pool->page_size, pool->data_pages, pool->dirty_pages,
-      host::has_reserved_pages().value_or(false), balloon::parked_bytes()};
+  const auto reserved = host::has_reserved_pages();
+  if (!pool || !reserved) return std::nullopt;
+  return ledger::Buffer_pool_pages{pool->page_size, pool->data_pages,
+                                   pool->dirty_pages, *reserved,
+                                   balloon::parked_bytes()};
 }
 
 /** Bytes of the buffer pool's free pages, which it takes as data are read.
