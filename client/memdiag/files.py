@@ -61,7 +61,7 @@ def _safe(folder: Path) -> bool:
         return True
     for one in (folder, *folder.parents):
         about = one.stat()
-        # A user namespace may show root, like each other user, as nobody. Only root owns these folders.
+        # In a user namespace, root may appear as nobody. Root alone owns these folders.
         is_owned = about.st_uid in (0, os.geteuid()) or str(one) in ("/", "/dev", "/proc")
         # In a folder as /tmp, only the owner renames what is there.
         keeps_names = one != folder and about.st_mode & stat.S_ISVTX

@@ -23,7 +23,7 @@ from tests.machine import Machine
 SERVER, CLIENT = (f"/srv/packages/mysql-memdiag-{x}-*.rpm" for x in ("server", "client"))
 OURS = f"{SERVER} {CLIENT}"
 CONFIG = ROOT / "packaging/rpm/rpmlint.toml"
-# Where upstream's RPM has its plugins, and components their settings.
+# Upstream's RPM has its plugins here, and components have their settings here.
 STOCKS_PLUGINS = "/usr/lib64/mysql/plugin"
 KEYRING = "component_keyring_file"
 SEALED = "SELECT a FROM sealed.t"

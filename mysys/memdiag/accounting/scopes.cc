@@ -38,7 +38,8 @@ struct Survivors {
   int64_t bytes;
   int64_t blocks;
   uint64_t scopes;
-  /** Of CLOCK_MONOTONIC: ages are right where the other clock was set. */
+  /** CLOCK_MONOTONIC gives both times. Nothing sets this clock, so ages are
+  right. */
   uint64_t since_us;
   uint64_t last_us;
   Pool pool;

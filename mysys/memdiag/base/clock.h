@@ -45,8 +45,8 @@ inline uint64_t clock_us(clockid_t clock) {
   return detail::clock_in_use.load(std::memory_order_relaxed)(clock);
 }
 
-/** What to add to a time of CLOCK_MONOTONIC for a time since the epoch, as both
-clocks are now. */
+/** A time of CLOCK_MONOTONIC plus this is a time since the epoch. The two
+clocks are compared now. */
 inline uint64_t epoch_of_monotonic_us() {
   const uint64_t real = clock_us(CLOCK_REALTIME);
   return real - clock_us(CLOCK_MONOTONIC);

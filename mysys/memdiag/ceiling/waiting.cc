@@ -73,9 +73,9 @@ class Turn {
   std::atomic<uint64_t> m_used_us{0};
 };
 
-/** Of the thread whose statement goes on to its end. A statement that waits
-within malloc() cannot be refused a block, and keeps what others wait for: if
-each of many took one block more in turn, none would come to its end. */
+/** Its holder's statement goes on to its end. A statement that waits within
+malloc() cannot be refused a block, and keeps what others wait for: if each of
+many took one block more in turn, none would come to its end. */
 constinit Turn lane;
 
 /** @return true: the thread has the lane, and is half a reserve from the limit
@@ -85,9 +85,9 @@ bool take_lane(const Thread *self) {
          lane.take(self);
 }
 
-/** Of the thread whose transaction takes much when it commits. InnoDB does not
-see who waits for it: the one that has it may wait for a row lock of such a one.
-*/
+/** Its holder's transaction takes much memory when it commits. The holder may
+wait for a row lock of a transaction that waits for this turn. InnoDB does not
+see that deadlock. */
 constinit Turn commit_turn;
 
 /** The ceiling is OFF or WATCH now, another target began, or clients have had

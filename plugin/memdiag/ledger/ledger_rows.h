@@ -35,7 +35,7 @@ struct Buffer_pool_pages {
   /** They lie in huge pages that the system has reserved (large_pages=ON),
   which VmRSS does not count. */
   bool in_reserved_pages{false};
-  /** Of frames whose memory the system has back; see balloon.h. */
+  /** The balloon has given the memory of so many frames back (balloon.h). */
   uint64_t parked_bytes{0};
 };
 

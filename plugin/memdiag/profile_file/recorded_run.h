@@ -131,8 +131,9 @@ struct Contents {
   Recorded_run *run_to_keep();
 };
 
-/** Of Record_policy, 10 minutes. Records are counted, because the clock of
-their times may have been set meanwhile. The first comes at once. */
+/** A run is long if it has more records than this. Record_policy takes the
+first at once, and one each minute. The records are counted and their times are
+not subtracted: the clock may have been set meanwhile. */
 constexpr size_t long_run_periods = 10;
 
 }  // namespace memdiag::profile
