@@ -44,8 +44,8 @@ class Error_text {
   bool has_buffer() const { return m_text != nullptr; }
 
  private:
-  /** Sessions without memory write here. */
-  inline static char s_lost[size];
+  /** A session without memory writes here. */
+  inline static thread_local char s_lost[size];
 
   std::unique_ptr<char[]> m_text;
 };
