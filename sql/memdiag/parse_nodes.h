@@ -1,6 +1,6 @@
 /*
-  Memory of the parser that ends with parsing, where what it parses is kept: a
-  stored program, a prepared statement (patches/diets/0044-parse-nodes.patch).
+  Memory of the parser that ends with parsing: that for a stored program, a
+  prepared statement, or a long text (patches/diets/0044-parse-nodes.patch).
 
   For each name, function call and comparison the parser first makes a
   placeholder, a Parse_tree_item of 200 bytes, and later an item in its stead.
@@ -11,7 +11,9 @@
   parsed               root
   -------------------  --------------------------------------------------------
   stored program       one of its own, which ends with the parsing of the body
-  prepared statement   that of the statement that prepares it
+  prepared statement,  one of its own, which ends when the text is parsed
+  text of 64 KB and
+  more
 
   Nothing uses this memory by then. No placeholder can be resolved or evaluated,
   so its itemize() has put the item in its place wherever it stood.

@@ -13,7 +13,7 @@
   Ownership: a block belongs to its caller, who frees it with the same tag.
   Threads: any, without a mutex, except to make an arena and where a function
   says otherwise. A call may sleep for up to a second for a block that no cache
-  holds (mysys/memdiag/pools/uncached.h).
+  holds, and much longer below the ceiling (mysys/memdiag/pools/pools.h).
   Units: bytes. Includes no header of the server or of this layer.
 */
 
@@ -69,7 +69,7 @@ block of some size has. */
 [[gnu::weak]] memdiag::Packed_tag memdiag_tag_of_place(uint16_t place);
 
 /** Allocate a block. The flag only_large in a tag is ignored.
-@return nullptr: no memory */
+@return nullptr: no memory, or the ceiling refused the block */
 [[gnu::weak]] void *memdiag_allocate(memdiag::Packed_tag tag, size_t size,
                                      bool zero);
 /** Free a block. @param size  as at its allocation; 0: not known */

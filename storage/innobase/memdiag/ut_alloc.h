@@ -59,7 +59,7 @@ void free(Packed_tag tag, void *block, size_t size) {
 }
 
 /** The flags of the instrument of a file's blocks. Events of latches belong to
-no thread (memdiag_latch_events.h). */
+no thread (storage/innobase/memdiag/latch_events.h). */
 inline unsigned memory_flags(const char *file) {
   return strcmp(file, "os0event") == 0 ? PSI_FLAG_ONLY_GLOBAL_STAT : 0;
 }
