@@ -101,8 +101,10 @@ void memdiag_place_free(uint16_t place, void *block) {
 
 // Memory without an allocator.
 
-void memdiag_region_add(uint32_t key, void *address, size_t bytes) {
-  regions::add(regions::kind_of(routes::name_of_key(key)), address, bytes);
+void memdiag_region_add(uint32_t key, void *address, size_t bytes,
+                        bool reserved) {
+  regions::add(regions::kind_of(routes::name_of_key(key)), address, bytes,
+               reserved ? regions::Pages::reserved : regions::Pages::ordinary);
 }
 
 void memdiag_region_remove(void *address) { regions::remove(address); }

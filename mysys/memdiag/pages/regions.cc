@@ -43,7 +43,7 @@ struct Stack {
 };
 constinit std::mutex stacks_mutex;
 constinit Stack *first_stack = nullptr;
-constinit regions::Total all_stacks{0, 0};
+constinit regions::Total all_stacks{0, 0, 0};
 
 /** The most of the first thread's stack that is looked at. Its range ends at
 the limit of the stack, and without a limit (ulimit -s unlimited) at whatever is
@@ -97,10 +97,10 @@ class Stack_of_thread {
     Stack *own = first_stack;
     while (own != nullptr && !own->range.has(here, 1)) own = own->next;
     first_stack = own;
-    all_stacks = {0, 0};
+    all_stacks = {0, 0, 0};
     if (own == nullptr) return;
     own->next = own->previous = nullptr;
-    all_stacks = {1, own->range.bytes()};
+    all_stacks = {1, own->range.bytes(), 0};
   }
 
  private:
@@ -131,7 +131,7 @@ Region_kind kind_of(std::string_view instrument) {
   return static_cast<Region_kind>(i);
 }
 
-void add(Region_kind kind, void *address, size_t bytes) noexcept {
+void add(Region_kind kind, void *address, size_t bytes, Pages pages) noexcept {
   const auto begin = reinterpret_cast<uintptr_t>(address);
   if (bytes == 0) return;
   bytes = (bytes + page_size() - 1) / page_size() * page_size();
@@ -146,7 +146,7 @@ void add(Region_kind kind, void *address, size_t bytes) noexcept {
     return;
   }
   if (entry == table + used) ++used;
-  *entry = {{begin, begin + bytes}, kind};
+  *entry = {{begin, begin + bytes}, kind, pages};
 }
 
 void remove(void *address) noexcept {
@@ -197,11 +197,12 @@ std::array<Total, region_kinds> totals() {
   std::array<Total, region_kinds> found{};
   {
     const std::lock_guard<std::mutex> guard(regions_mutex);
-    for (const auto &[range, kind] : std::span{table, used}) {
+    for (const auto &[range, kind, pages] : std::span{table, used}) {
       if (range.bytes() == 0) continue;
       Total &total = found[static_cast<size_t>(kind)];
       ++total.count;
       total.mapped_bytes += range.bytes();
+      if (pages == Pages::reserved) total.reserved_bytes += range.bytes();
     }
   }
   const std::lock_guard<std::mutex> guard(stacks_mutex);
@@ -225,13 +226,14 @@ std::array<Row, region_kinds> all(int *error, const Resident &known) {
   const bool stacks_known =
       known[static_cast<size_t>(Region_kind::thread_stack)].has_value();
   const Page_scan scan;
-  for (const auto &[range, kind] :
+  for (const Region &region :
        list(stacks_known ? Stacks::without : Stacks::with)) {
-    if (known[static_cast<size_t>(kind)]) continue;
-    Row &row = rows[static_cast<size_t>(kind)];
+    const auto kind = static_cast<size_t>(region.kind);
+    if (known[kind]) continue;
+    Row &row = rows[kind];
     ++row.count;
-    row.mapped_bytes += range.bytes();
-    const auto resident = resident_bytes(range, kind, &scan);
+    row.mapped_bytes += region.range.bytes();
+    const auto resident = resident_bytes(region, &scan);
     if (!resident && *error == 0) *error = errno;
     if (!resident || !row.resident_bytes)
       row.resident_bytes.reset();
@@ -260,13 +262,19 @@ std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind,
   return sum;
 }
 
+std::optional<uint64_t> resident_bytes(const Region &region,
+                                       const Page_scan *scan) {
+  if (region.pages == Pages::reserved) return 0;
+  return resident_bytes(region.range, region.kind, scan);
+}
+
 std::optional<uint64_t> resident_bytes(Region_kind kind) {
   uint64_t sum = 0;
   const Stacks stacks =
       kind == Region_kind::thread_stack ? Stacks::with : Stacks::without;
   for (const Region &region : list(stacks)) {
     if (region.kind != kind) continue;
-    const auto resident = resident_bytes(region.range, kind);
+    const auto resident = resident_bytes(region);
     if (!resident) return std::nullopt;
     sum += *resident;
   }

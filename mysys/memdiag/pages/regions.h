@@ -47,9 +47,16 @@ constexpr size_t max_regions = 16384;
 an instrument that region_list.h does not name. */
 Region_kind kind_of(std::string_view instrument);
 
+/** Reserved: huge pages that the system has set aside (large_pages=ON). Neither
+VmRSS nor, by default, the limit of a control group counts them
+(Documentation/admin-guide/mm/hugetlbpage.rst). InnoDB takes ordinary pages for
+each allocation that finds too few of them. */
+enum class Pages : uint8_t { ordinary, reserved };
+
 /** Add a region, or change it where one begins at that address.
 @param bytes  rounded up to pages, as the system maps them */
-void add(Region_kind kind, void *address, size_t bytes) noexcept;
+void add(Region_kind kind, void *address, size_t bytes,
+         Pages pages = Pages::ordinary) noexcept;
 /** Forget it; nothing happens where none begins at that address. */
 void remove(void *address) noexcept;
 
@@ -66,6 +73,7 @@ void give_back_unused_stack() noexcept;
 struct Region {
   Address_range range;
   Region_kind kind;
+  Pages pages{Pages::ordinary};
 };
 
 enum class Stacks : bool { without, with };
@@ -78,6 +86,8 @@ std::vector<Region> list(Stacks stacks = Stacks::with);
 struct Total {
   uint64_t count;
   uint64_t mapped_bytes;
+  /** The part of mapped_bytes in reserved pages. */
+  uint64_t reserved_bytes;
 };
 
 /** Sums of each kind, without going through the stacks. */
@@ -94,7 +104,7 @@ struct Row {
   uint64_t count;
   uint64_t mapped_bytes;
   /** The part of mapped_bytes in physical memory; empty if the system did not
-  tell. Pages that are swapped out are not in it. */
+  tell. Pages that are swapped out are not in it, nor are reserved ones. */
   std::optional<uint64_t> resident_bytes;
   /** Regions that found no room in the table since the server started. */
   uint64_t untracked;
@@ -112,6 +122,10 @@ asks for few pages of a thousand stacks.
 @param scan  asked where it can be, but not about stacks; see Presence
 @return empty: the system did not tell, which errno explains */
 std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind,
+                                       const Page_scan *scan = nullptr);
+
+/** The same of a region: none in reserved pages, which mincore() shows. */
+std::optional<uint64_t> resident_bytes(const Region &region,
                                        const Page_scan *scan = nullptr);
 
 /** The same of all of a kind, by mincore(). @throws std::bad_alloc */

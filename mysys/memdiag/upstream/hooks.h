@@ -91,10 +91,11 @@ the block, which takes longer, so such blocks should be large. */
 
 /** See mysys/memdiag/pages/regions.h. Adding takes the mutex of the routes,
 then that of the regions; removing takes the second one.
-@param key  the region's memory key; one that is not known: Region_kind::other
- */
-[[gnu::weak]] void memdiag_region_add(uint32_t key, void *address,
-                                      size_t bytes);
+@param key       the region's memory key; one that is not known:
+                 Region_kind::other
+@param reserved  it lies in huge pages that the system has reserved */
+[[gnu::weak]] void memdiag_region_add(uint32_t key, void *address, size_t bytes,
+                                      bool reserved = false);
 [[gnu::weak]] void memdiag_region_remove(void *address);
 /** The calling thread has begun. A second call changes nothing. The first one
 takes the mutex of the stacks. */
@@ -128,6 +129,11 @@ Packed_tag &tag_behind(Header *header) {
 /** Report memory that was mapped without an allocator. */
 inline void region_added(uint32_t key, void *address, size_t bytes) {
   if (memdiag_region_add != nullptr) memdiag_region_add(key, address, bytes);
+}
+/** The same in huge pages that the system has reserved (large_pages=ON). */
+inline void reserved_region_added(uint32_t key, void *address, size_t bytes) {
+  if (memdiag_region_add != nullptr)
+    memdiag_region_add(key, address, bytes, true);
 }
 inline void region_removed(void *address) {
   if (memdiag_region_remove != nullptr) memdiag_region_remove(address);

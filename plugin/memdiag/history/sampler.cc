@@ -12,7 +12,6 @@
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/host/kernel_file.h"
 #include "plugin/memdiag/host/kernel_text.h"
-#include "plugin/memdiag/host/reserved_pages.h"
 
 namespace memdiag::history {
 namespace {
@@ -174,13 +173,8 @@ uint64_t Sampler::buffer_pool_bytes(uint64_t rss_bytes) {
   if (began_us < m_buffer_pool_read_us + times * m_buffer_pool_took_us)
     return m_buffer_pool_bytes;
   try {
-    // mincore() shows reserved pages, and RSS does not have them.
-    const auto reserved = host::has_reserved_pages();
     m_buffer_pool_bytes =
-        !reserved   ? unknown
-        : *reserved ? 0
-                    : regions::resident_bytes(Region_kind::buffer_pool)
-                          .value_or(unknown);
+        regions::resident_bytes(Region_kind::buffer_pool).value_or(unknown);
   } catch (const std::bad_alloc &) {
     m_buffer_pool_bytes = unknown;
   }

@@ -67,10 +67,10 @@ bool Figures_reader::expect(const All_pools &pools, const Walked &walked) {
   Figures &all = m_figures;
   all.regions.fill(0);
   m_scan.emplace();
-  for (const auto &[range, kind] : regions::list(regions::Stacks::without)) {
-    const auto i = static_cast<size_t>(kind);
+  for (const Region &region : regions::list(regions::Stacks::without)) {
+    const auto i = static_cast<size_t>(region.kind);
     if (i == buffer_pool_kind || i == stack_kind) continue;
-    add_to(&all.regions[i], regions::resident_bytes(range, kind, &*m_scan));
+    add_to(&all.regions[i], regions::resident_bytes(region, &*m_scan));
     if (!all.regions[i]) return false;
   }
   fill_in(*m_slow);

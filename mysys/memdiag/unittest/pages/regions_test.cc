@@ -185,6 +185,28 @@ FRESH_TEST(Regions, WhatIsKnownIsNotAskedFor) {
   regions::remove(other.begin());
 }
 
+/** mincore() shows reserved huge pages, and RSS does not have them. The kernel
+has none for a test: what is said of a region counts. */
+FRESH_TEST(Regions, ReservedPagesAreNotResident) {
+  constexpr auto ddl_log = static_cast<size_t>(Region_kind::ddl_log);
+  const Mapping reserved(10 * page);
+  const Mapping ordinary(20 * page);
+  reserved.begin()[0] = ordinary.begin()[0] = 1;
+  const uint32_t key = memdiag_note_instrument("innodb", "row_log_buf", 17);
+  memdiag::reserved_region_added(key, reserved.begin(), 10 * page);
+  memdiag::region_added(key, ordinary.begin(), 20 * page);
+  const regions::Row row = row_of(Region_kind::ddl_log);
+  EXPECT_EQ(2u, row.count);
+  EXPECT_EQ(30 * page, row.mapped_bytes);
+  EXPECT_EQ(page, row.resident_bytes);
+  EXPECT_EQ(page, regions::resident_bytes(Region_kind::ddl_log));
+  EXPECT_EQ(10 * page, regions::totals()[ddl_log].reserved_bytes);
+  EXPECT_EQ(30 * page, regions::totals()[ddl_log].mapped_bytes);
+  memdiag::region_removed(reserved.begin());
+  memdiag::region_removed(ordinary.begin());
+  EXPECT_EQ(0u, regions::totals()[ddl_log].reserved_bytes);
+}
+
 FRESH_TEST(Regions, TheInstrumentTellsTheKind) {
   const Mapping mapping(page);
   const uint32_t key =

@@ -3,38 +3,48 @@
 #ifndef MEMDIAG_BUFFER_POOL_PAGES_H
 #define MEMDIAG_BUFFER_POOL_PAGES_H
 
+#include <cstddef>
 #include <optional>
 
+#include "mysys/memdiag/pages/regions.h"
 #include "plugin/memdiag/base/reading.h"
-#include "plugin/memdiag/host/reserved_pages.h"
 #include "plugin/memdiag/ledger/ledger_rows.h"
 #include "storage/innobase/memdiag/balloon.h"
 #include "storage/innobase/memdiag/innodb.h"
 
 namespace memdiag {
 
-/** Empty: InnoDB is not up, or it is not known whether VmRSS counts the pages.
-@throws std::bad_alloc */
+inline regions::Total buffer_pool_regions() {
+  return regions::totals()[static_cast<size_t>(Region_kind::buffer_pool)];
+}
+
+/** Empty while InnoDB is not up, and where the pool lies in reserved pages only
+in part: InnoDB's counts do not tell which of its pages do. */
 inline std::optional<ledger::Buffer_pool_pages> buffer_pool_pages() {
   const auto pool = innodb::buffer_pool();
-  const auto reserved = host::has_reserved_pages();
-  if (!pool || !reserved) return std::nullopt;
+  if (!pool) return std::nullopt;
+  const regions::Total regions = buffer_pool_regions();
+  const bool reserved = regions.reserved_bytes != 0;
+  if (reserved && regions.reserved_bytes != regions.mapped_bytes)
+    return std::nullopt;
   return ledger::Buffer_pool_pages{pool->page_size, pool->data_pages,
-                                   pool->dirty_pages, *reserved,
+                                   pool->dirty_pages, reserved,
                                    balloon::parked_bytes()};
 }
 
 /** Bytes of the buffer pool's free pages, which it takes as data are read.
-Pages that were in use before are resident already and count here, too. Empty:
-InnoDB is not up, or it is not known whether a limit counts the pages. Threads:
-any. It takes no lock. @throws std::bad_alloc */
+Pages that were in use before are resident already and count here, too. Reserved
+pages, which no limit counts, do not; where only a part of the pool lies in
+them, this is the most that it can be. Empty: InnoDB is not up. Threads: any. It
+takes the mutexes of the regions. */
 inline Reading buffer_pool_growth() {
   const auto pool = innodb::buffer_pool();
-  const auto reserved = host::has_reserved_pages();
-  if (!pool || !reserved) return std::nullopt;
-  // It takes none that a limit counts.
-  if (*reserved) return 0;
-  return product(pool->free_pages, pool->page_size);
+  if (!pool) return std::nullopt;
+  const regions::Total regions = buffer_pool_regions();
+  const Reading free_bytes = product(pool->free_pages, pool->page_size);
+  // Without reserved pages the regions may be fewer than there are.
+  if (regions.reserved_bytes == 0) return free_bytes;
+  return lower(free_bytes, regions.mapped_bytes - regions.reserved_bytes);
 }
 
 }  // namespace memdiag
