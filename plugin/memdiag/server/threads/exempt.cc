@@ -16,10 +16,12 @@
 #include "sql/mysqld.h"
 #include "sql/protocol_classic.h"
 #include "sql/query_options.h"
+#include "sql/query_result.h"
 #include "sql/set_var.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
 #include "sql/sql_parse.h"
+#include "sql/sql_union.h"
 #include "sql/table.h"
 #include "sql/transaction_info.h"
 #include "sql/xa.h"
@@ -179,6 +181,13 @@ bool keeps_variable(const set_var_base &each) {
              Item::NULL_ITEM;
 }
 
+/** INTO a variable, or the rows of a cursor of the client's: that class is
+local to sql_cursor.cc. A prepared statement has a result, too, which sends. */
+bool result_stays(const Query_result *result) {
+  return dynamic_cast<const Query_dumpvar *>(result) != nullptr ||
+         dynamic_cast<const Query_result_union *>(result) != nullptr;
+}
+
 }  // namespace
 
 /** Commands that end something, and EXECUTE: its statement asks by itself. The
@@ -328,9 +337,9 @@ bool inserts_little(THD *thd) {
 bool may_keep(THD *thd, bool takes_little) {
   const LEX &lex = *thd->lex;
   switch (lex.sql_command) {
-    case SQLCOM_SELECT:  // with :=, or INTO a variable
-    case SQLCOM_DO:      // others may wait for its RELEASE_LOCK()
-      return !lex.set_var_list.is_empty() || lex.result != nullptr;
+    case SQLCOM_SELECT:
+    case SQLCOM_DO:  // others may wait for its RELEASE_LOCK()
+      return !lex.set_var_list.is_empty() || result_stays(lex.result);
     case SQLCOM_SET_OPTION:
       return std::any_of(lex.var_list.begin(), lex.var_list.end(),
                          keeps_variable) &&

@@ -65,9 +65,9 @@ bool holds_one(const THD &thd) {
   };
   return thd.mdl_context.has_locks(MDL_key::ACL_CACHE) ||
          is_mine(LOCK_global_system_variables) || is_mine(LOCK_status) ||
-         is_mine(LOCK_plugin) || is_mine(LOCK_open) || is_mine(cache) ||
-         is_mine(thd.LOCK_thd_data) || is_mine(thd.LOCK_thd_query) ||
-         holds_found_session() ||
+         is_mine(LOCK_plugin) || is_mine(LOCK_plugin_delete) ||
+         is_mine(LOCK_open) || is_mine(cache) || is_mine(thd.LOCK_thd_data) ||
+         is_mine(thd.LOCK_thd_query) || holds_found_session() ||
          std::any_of(std::begin(removals), std::end(removals), is_mine);
 }
 
