@@ -769,6 +769,25 @@ esac""",
         self.scriptlet("preun")
         self.assertEqual((os.listdir(ours), len(os.listdir(stocks))), ([names[1]], 3))
 
+    def test_the_manifest_of_fedoras_server_counts(self):
+        """mysqld takes its manifest from its own folder: Fedora's and RHEL's is /usr/libexec/mysqld."""
+        theirs, ours = self.root / "usr/libexec/mysqld.my", self.root / "usr/sbin/mysqld.my"
+        ours.parent.mkdir()
+        self.scriptlet("post", 1)
+        self.assertFalse(ours.is_symlink())
+        self.make_file(theirs, "theirs")
+        for _ in range(2):
+            self.scriptlet("post", 1)
+            self.assertEqual(ours.readlink(), theirs)
+        self.scriptlet("preun", 1)
+        self.assertTrue(ours.is_symlink())
+        self.scriptlet("preun")
+        self.assertFalse(ours.is_symlink())
+        self.make_file(ours, "mine")
+        self.scriptlet("post", 1)
+        self.scriptlet("preun")
+        self.assertEqual((ours.read_text(), theirs.read_text()), ("mine", "theirs"))
+
     def test_prestart_alone_makes_the_folders(self):
         self.scriptlet("post", 1)
         self.assertEqual([os.listdir(self.root / "var" / name) for name in ("lib", "log")], [[], []])
