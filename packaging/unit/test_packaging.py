@@ -1543,6 +1543,10 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
             self.assertEqual(given, ["rwk"], path)
         self.assertIn("\n  /etc/my.cnf r,\n", (COMMON / "apparmor-mysqld").read_text())
 
+    def test_apparmors_rules_have_the_manifest(self):
+        """The server takes one that it may not read for one that is not there. So a keyring would have no keys."""
+        self.assertIn("\n  /usr/sbin/mysqld.my r,\n", (COMMON / "apparmor-memdiag").read_text())
+
     def test_apparmors_rules_have_the_scheduler_of_each_kind_of_disk(self):
         rules = re.findall(r"^  (/sys/\S+) r,$", (COMMON / "apparmor-memdiag").read_text(), re.MULTILINE)
         for disk in (
