@@ -1747,6 +1747,20 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
         self.script("postinst", "configure", "1")
         self.assertFalse((self.root / "asked").exists())
 
+    def test_the_kernel_forgets_a_changed_profile_with_its_purge(self):
+        """Upstream's server on Debian has no profile, and would run under the one in the kernel until the next boot."""
+        self.make_program("bin/apparmor_parser", 'for file; do :; done; [ -e "$file" ] && echo "$1" >>$ROOT/asked; false')
+        profile = self.root / self.COPIES[1]
+        for enabled, asked in (("true", "-R\n"), ("false", "")):
+            self.make_program("bin/aa-enabled", enabled)
+            self.script("postinst", "configure", "")
+            profile.write_text("mine")
+            self.script("prerm", "remove")
+            self.make_file("asked")
+            self.script("postrm", "purge")
+            self.assertFalse(profile.exists())
+            self.assertEqual((self.root / "asked").read_text(), asked)
+
     def test_copies_that_nobody_changed_go_after_an_upgrade_too(self):
         self.script("postinst", "configure", "")
         for name in self.TEMPLATES:
