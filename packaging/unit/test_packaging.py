@@ -1311,7 +1311,7 @@ class Maintainer(Script):
       [ -d "$ROOT${line#* }" ] || { echo "Fatal error in defaults handling." >&2; kill $$; }
       for file in "$ROOT${line#* }"*.cnf; do [ ! -f "$file" ] || expand <"$file"; done
       ;;
-    *) echo "$line" ;;
+    *) printf "%s\\n" "$line" ;;
     esac
   done
 }
@@ -1725,6 +1725,15 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
                 self.assertEqual(self.there(self.COPIES[1]), back)
                 # Decided once: not by a later installation.
                 self.assertEqual(list((self.root / "var/lib/mysql-memdiag").glob("*.removed")), [])
+
+    def test_a_backslash_in_the_settings_is_no_escape(self):
+        mine = {"etc/mysql/conf.d/a.cnf": "[mysqld]\nft_stopword_file = a\\tb\\c\nbind-address = *\n"}
+        self.assertEqual(self.first_installation(**mine), (False, False))
+        self.first_installation()
+        self.make_file("etc/mysql/conf.d/a.cnf", mine["etc/mysql/conf.d/a.cnf"])
+        self.script("prerm", "remove")
+        self.script("postinst", "configure", "1")
+        self.assertTrue(self.there(self.COPIES[1]))
 
     def test_settings_that_cannot_be_read_at_the_removal_are_not_the_same_later(self):
         self.first_installation()
