@@ -1315,7 +1315,7 @@ class Maintainer(Script):
     esac
   done
 }
-expand <$ROOT/etc/mysql/my.cnf | awk '
+{ cat $ROOT/etc/my.cnf 2>/dev/null; expand <$ROOT/etc/mysql/my.cnf; } | awk '
   /^\\[/ { counts = /^\\[(mysqld|server|mysqld-9.7)\\]/ }
   counts && /^[a-z]/ { sub(/ *= */, "="); print "--" $0 }'""",
         ),
@@ -1324,6 +1324,7 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
     FOLDERS = ("etc/mysql/conf.d", *(COMMON.parent / "deb/mysql-memdiag-server.dirs").read_text().split())
     TEMPLATES = ("logrotate", "mysqld.cnf", "memdiag.cnf", "apparmor-mysqld")
     LOOPBACK = "etc/mysql/mysql.conf.d/mysqld-memdiag.cnf"
+    OPEN = "listens on all addresses"
     COPIES = ("etc/logrotate.d/mysql-server", "etc/apparmor.d/usr.sbin.mysqld")
 
     def setUp(self):
@@ -1338,6 +1339,7 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
             "etc/mysql/mysql-memdiag.cnf": (COMMON / "mysql.cnf").read_text(),
             "owned": "",
             **{f"usr/share/mysql-memdiag/{name}": name for name in self.TEMPLATES},
+            "usr/share/mysql-memdiag/mysqld.cnf": (COMMON / "mysqld.cnf").read_text(),
         }.items():
             self.make_file(path, text)
         self.make_program("usr/libexec/mysql-memdiag/prestart", "echo ran >>$ROOT/prestart")
@@ -1354,8 +1356,7 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
         return os.path.basename(os.path.realpath(self.root / "etc/mysql/my.cnf"))
 
     def test_a_stock_servers_settings_are_in_force_again_after_ours(self):
-        stocks = self.root / "etc/mysql/mysql.cnf"
-        stocks.touch()
+        self.make_file("etc/mysql/mysql.cnf", (COMMON / "mysql.cnf").read_text())
         self.script("postinst", "configure", "")
         self.assertEqual(self.settings(), "mysql.cnf")
         self.script("prerm", "remove")
@@ -1390,6 +1391,7 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
         """Whether it limits the server to loopback, and gives it a profile."""
         for folder in ("etc/mysql", "etc/apparmor.d", "etc/logrotate.d", "var/lib"):
             shutil.rmtree(self.root / folder, ignore_errors=True)
+        (self.root / "etc/my.cnf").unlink(True)
         for folder in (*self.FOLDERS, "var/lib/alternatives"):
             (self.root / folder).mkdir(parents=True)
         self.make_file("etc/mysql/mysql-memdiag.cnf", (COMMON / "mysql.cnf").read_text())
@@ -1410,7 +1412,8 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
             {"etc/mysql/mysql.conf.d/a.cnf": "[mysqld]\nloose-mysqlx-bind-address = *\n"},
         ):
             with self.subTest(files):
-                self.assertEqual(self.first_installation(**files), (False, False))
+                says = "" if "\nbind" in str(*files.values()) else self.OPEN
+                self.assertEqual(self.first_installation(says, **files), (False, False))
                 self.script("postinst", "configure", "1")
                 shutil.rmtree(self.root / "var/lib/mysql", ignore_errors=True)
                 self.script("postinst", "configure", "1")
@@ -1419,6 +1422,40 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
     def test_tuning_opens_no_port_and_keeps_its_folders(self):
         files = {"etc/mysql/conf.d/tuning.cnf": "[mysqld]\ntmpdir = /srv/tmp\n"}
         self.assertEqual(self.first_installation(**files), (True, False))
+
+    def test_a_my_cnf_that_does_not_name_our_folder_opens_no_port(self):
+        """update-alternatives leaves an administrator's own file."""
+        everywhere = self.root / "etc/my.cnf"
+        files = {"etc/mysql/my.cnf": "[mysqld]\ntmpdir = /srv/tmp\n"}
+        for others in (False, True):
+            said = f"my.cnf does not name the folder {self.root}/etc/mysql/mysql.conf.d"
+            self.assertEqual(self.first_installation(said, **files), (False, False))
+            self.assertIn("\nbind_address = 127.0.0.1\n", everywhere.read_text())
+            self.script("postinst", "configure", "1")
+            if others:  # a purge beside another server leaves the file, and the next purge deletes it
+                program = self.make_file("usr/sbin/mysqld")
+                self.script("postrm", "purge")
+                program.unlink()
+                self.assertTrue(everywhere.exists())
+                self.script("postinst", "configure", "", says=said)
+            self.script("postrm", "purge")
+            self.assertFalse(everywhere.exists())
+        self.assertEqual((self.root / "etc/mysql/my.cnf").read_text(), *files.values())
+
+    def test_a_port_that_the_installation_opens_is_named(self):
+        data = {"var/lib/mysql/mysql/x": ""}
+        cases = (
+            (data, self.OPEN),
+            ({"etc/mysql/conf.d/x.cnf": "[mysqld]\nmysqlx_bind_address = 127.0.0.1\n"}, self.OPEN),
+            ({**data, "etc/mysql/conf.d/x.cnf": "[mysqld]\nbind_address = ::1\n"}, ""),
+            ({**data, "etc/mysql/conf.d/x.cnf": "[mysqld]\nskip-networking\n"}, ""),
+        )
+        for files, says in cases:
+            with self.subTest(files):
+                self.assertEqual(self.first_installation(says, **files), (False, False))
+        theirs = {"etc/my.cnf": "[mysqld]\nport = 3307\n", "etc/mysql/my.cnf": "[client]\n"}
+        self.assertEqual(self.first_installation(self.OPEN, **theirs), (False, False))
+        self.assertEqual([(self.root / path).read_text() for path in theirs], [*theirs.values()])
 
     def test_settings_that_cannot_be_read_may_be_a_servers_own(self):
         files = {"etc/mysql/mysql-memdiag.cnf": "!includedir /etc/mysql/conf.d/\n!includedir /etc/none/\n"}
