@@ -373,6 +373,11 @@ class Script(Case):
     """Runs a script of the packages below `root`. Stand-ins replace the programs that need root or a server."""
 
     PROGRAMS: tuple[tuple[str, str], ...] = ()
+    # A copy of a stock server's unit, as an administrator has edited it.
+    UNIT = (
+        "[Service]\nExecStartPre=-{0}/usr/bin/may-be-missing\nExecStartPre=+{0}/usr/libexec/theirs pre\n"
+        "ExecStart = {0}/usr/sbin/mysqld $MYSQLD_OPTS\n"
+    )
 
     def setUp(self):
         super().setUp()
@@ -392,7 +397,7 @@ class Script(Case):
         """Programs and files that the scripts call and source."""
         place = self.root / "usr/libexec/mysql-memdiag"
         self.moved(FAMILIES[family], place / "family.sh")
-        for name in ("options.sh", "make-data"):
+        for name in ("options.sh", "make-data", "check-units"):
             if (LIBEXEC / name).exists():
                 self.moved(LIBEXEC / name, place / name)
 
@@ -703,8 +708,9 @@ esac""",
         for name in ("etc/my.cnf", "usr/lib/systemd/system/mysqld.service"):
             (self.root / name).touch()
         (self.root / "usr/lib/mysql/plugin").mkdir(parents=True)
+        self.install_libexec("rpm")
 
-    def scriptlet(self, name: str, left: int = 0) -> None:
+    def scriptlet(self, name: str, left: int = 0, says: str = "") -> None:
         """`left`: how many of this package are installed afterwards."""
         folder = COMMON.parent / "rpm"
         if name == "pre":
@@ -713,7 +719,9 @@ esac""",
             spec = (folder / "mysql-memdiag.spec.in").read_text()
             text = re.search(rf"^%{name} server.*\n((?:(?!%).*\n)*)", spec, re.M)[1]
         process = self.start(self.make_file(f"scriptlets/{name}", text), str(left))
-        self.assertEqual((process.communicate()[1], process.returncode), ("", 0))
+        said = process.communicate()[1]
+        self.assertEqual((bool(said), process.returncode), (bool(says), 0), said)
+        self.assertIn(says, said)
 
     def others(self, *words: str) -> None:
         """What the other server's scriptlet does."""
@@ -787,6 +795,13 @@ esac""",
         self.scriptlet("post", 1)
         self.scriptlet("preun")
         self.assertEqual((ours.read_text(), theirs.read_text()), ("mine", "theirs"))
+
+    def test_a_copy_of_a_stock_unit_whose_program_is_gone_is_named(self):
+        unit = self.make_file("etc/systemd/system/mysqld.service", self.UNIT.format(self.root))
+        self.make_file("usr/sbin/mysqld")
+        self.scriptlet("posttrans", 1, says=f"{unit} starts {self.root}/usr/libexec/theirs, which is not there")
+        self.make_file("usr/libexec/theirs")
+        self.scriptlet("posttrans", 1)
 
     def test_prestart_alone_makes_the_folders(self):
         self.scriptlet("post", 1)
@@ -1342,6 +1357,7 @@ class Maintainer(Script):
             "usr/share/mysql-memdiag/mysqld.cnf": (COMMON / "mysqld.cnf").read_text(),
         }.items():
             self.make_file(path, text)
+        self.install_libexec("deb")
         self.make_program("usr/libexec/mysql-memdiag/prestart", "echo ran >>$ROOT/prestart")
 
     def script(self, name: str, *args: str, says: str = "", status: int = 0) -> None:
@@ -1456,6 +1472,20 @@ class Maintainer(Script):
         theirs = {"etc/my.cnf": "[mysqld]\nport = 3307\n", "etc/mysql/my.cnf": "[client]\n"}
         self.assertEqual(self.first_installation(self.OPEN, **theirs), (False, False))
         self.assertEqual([(self.root / path).read_text() for path in theirs], [*theirs.values()])
+
+    def test_a_copy_of_a_stock_unit_whose_program_is_gone_is_named(self):
+        program = self.make_file("usr/sbin/mysqld")
+        units = self.root / "etc/systemd/system"
+        units.mkdir(parents=True)
+        for name in ("mysql.service", "mysqld@.service"):
+            unit = self.make_file(units / name, self.UNIT.format(self.root))
+            said = f"{unit} starts {self.root}/usr/libexec/theirs, which is not there"
+            self.script("postinst", "configure", "1", says=said)
+            unit.unlink()
+        (units / "mysql.service").symlink_to("/dev/null")  # masked
+        (units / "mysqld.service").symlink_to("/no/such/unit")
+        (units / "mysql@.service").write_text(f"[Service]\nExecStart={program}\n")
+        self.script("postinst", "configure", "1")
 
     def test_settings_that_cannot_be_read_may_be_a_servers_own(self):
         files = {"etc/mysql/mysql-memdiag.cnf": "!includedir /etc/mysql/conf.d/\n!includedir /etc/none/\n"}
