@@ -1825,7 +1825,9 @@ class Maintainer(Script):
 
     def test_the_kernel_forgets_a_changed_profile_with_its_purge(self):
         """Upstream's server on Debian has no profile, and would run under the one in the kernel until the next boot."""
-        self.make_program("bin/apparmor_parser", 'for file; do :; done; [ -e "$file" ] && echo "$1" >>$ROOT/asked; false')
+        self.make_program(
+            "bin/apparmor_parser", 'for file; do :; done; [ -e "$file" ] && echo "$1" >>$ROOT/asked; false'
+        )
         profile = self.root / self.COPIES[1]
         for enabled, asked in (("true", "-R\n"), ("false", "")):
             self.make_program("bin/aa-enabled", enabled)
