@@ -1457,6 +1457,11 @@ class Maintainer(Script):
             self.script("postrm", "purge")
             self.assertFalse(everywhere.exists())
         self.assertEqual((self.root / "etc/mysql/my.cnf").read_text(), *files.values())
+        # Any server on the machine reads it.
+        self.first_installation(said, **files)
+        everywhere.write_text("mine")
+        self.script("postrm", "purge")
+        self.assertEqual(everywhere.read_text(), "mine")
 
     def test_a_port_that_the_installation_opens_is_named(self):
         data = {"var/lib/mysql/mysql/x": ""}
