@@ -373,6 +373,11 @@ class Script(Case):
     """Runs a script of the packages below `root`. Stand-ins replace the programs that need root or a server."""
 
     PROGRAMS: tuple[tuple[str, str], ...] = ()
+    # A copy of a stock server's unit, as an administrator has edited it.
+    UNIT = (
+        "[Service]\nExecStartPre=-{0}/usr/bin/may-be-missing\nExecStartPre=+{0}/usr/libexec/theirs pre\n"
+        "ExecStart = {0}/usr/sbin/mysqld $MYSQLD_OPTS\n"
+    )
 
     def setUp(self):
         super().setUp()
@@ -392,7 +397,7 @@ class Script(Case):
         """Programs and files that the scripts call and source."""
         place = self.root / "usr/libexec/mysql-memdiag"
         self.moved(FAMILIES[family], place / "family.sh")
-        for name in ("options.sh", "make-data"):
+        for name in ("options.sh", "make-data", "check-units"):
             if (LIBEXEC / name).exists():
                 self.moved(LIBEXEC / name, place / name)
 
@@ -703,8 +708,9 @@ esac""",
         for name in ("etc/my.cnf", "usr/lib/systemd/system/mysqld.service"):
             (self.root / name).touch()
         (self.root / "usr/lib/mysql/plugin").mkdir(parents=True)
+        self.install_libexec("rpm")
 
-    def scriptlet(self, name: str, left: int = 0) -> None:
+    def scriptlet(self, name: str, left: int = 0, says: str = "") -> None:
         """`left`: how many of this package are installed afterwards."""
         folder = COMMON.parent / "rpm"
         if name == "pre":
@@ -713,7 +719,9 @@ esac""",
             spec = (folder / "mysql-memdiag.spec.in").read_text()
             text = re.search(rf"^%{name} server.*\n((?:(?!%).*\n)*)", spec, re.M)[1]
         process = self.start(self.make_file(f"scriptlets/{name}", text), str(left))
-        self.assertEqual((process.communicate()[1], process.returncode), ("", 0))
+        said = process.communicate()[1]
+        self.assertEqual((bool(said), process.returncode), (bool(says), 0), said)
+        self.assertIn(says, said)
 
     def others(self, *words: str) -> None:
         """What the other server's scriptlet does."""
@@ -768,6 +776,32 @@ esac""",
         self.assertTrue((ours / names[0]).is_symlink())
         self.scriptlet("preun")
         self.assertEqual((os.listdir(ours), len(os.listdir(stocks))), ([names[1]], 3))
+
+    def test_the_manifest_of_fedoras_server_counts(self):
+        """mysqld takes its manifest from its own folder: Fedora's and RHEL's is /usr/libexec/mysqld."""
+        theirs, ours = self.root / "usr/libexec/mysqld.my", self.root / "usr/sbin/mysqld.my"
+        ours.parent.mkdir()
+        self.scriptlet("post", 1)
+        self.assertFalse(ours.is_symlink())
+        self.make_file(theirs, "theirs")
+        for _ in range(2):
+            self.scriptlet("post", 1)
+            self.assertEqual(ours.readlink(), theirs)
+        self.scriptlet("preun", 1)
+        self.assertTrue(ours.is_symlink())
+        self.scriptlet("preun")
+        self.assertFalse(ours.is_symlink())
+        self.make_file(ours, "mine")
+        self.scriptlet("post", 1)
+        self.scriptlet("preun")
+        self.assertEqual((ours.read_text(), theirs.read_text()), ("mine", "theirs"))
+
+    def test_a_copy_of_a_stock_unit_whose_program_is_gone_is_named(self):
+        unit = self.make_file("etc/systemd/system/mysqld.service", self.UNIT.format(self.root))
+        self.make_file("usr/sbin/mysqld")
+        self.scriptlet("posttrans", 1, says=f"{unit} starts {self.root}/usr/libexec/theirs, which is not there")
+        self.make_file("usr/libexec/theirs")
+        self.scriptlet("posttrans", 1)
 
     def test_prestart_alone_makes_the_folders(self):
         self.scriptlet("post", 1)
@@ -1292,11 +1326,11 @@ class Maintainer(Script):
       [ -d "$ROOT${line#* }" ] || { echo "Fatal error in defaults handling." >&2; kill $$; }
       for file in "$ROOT${line#* }"*.cnf; do [ ! -f "$file" ] || expand <"$file"; done
       ;;
-    *) echo "$line" ;;
+    *) printf "%s\\n" "$line" ;;
     esac
   done
 }
-expand <$ROOT/etc/mysql/my.cnf | awk '
+{ cat $ROOT/etc/my.cnf 2>/dev/null; expand <$ROOT/etc/mysql/my.cnf; } | awk '
   /^\\[/ { counts = /^\\[(mysqld|server|mysqld-9.7)\\]/ }
   counts && /^[a-z]/ { sub(/ *= */, "="); print "--" $0 }'""",
         ),
@@ -1305,6 +1339,7 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
     FOLDERS = ("etc/mysql/conf.d", *(COMMON.parent / "deb/mysql-memdiag-server.dirs").read_text().split())
     TEMPLATES = ("logrotate", "mysqld.cnf", "memdiag.cnf", "apparmor-mysqld")
     LOOPBACK = "etc/mysql/mysql.conf.d/mysqld-memdiag.cnf"
+    OPEN = "listens on all addresses"
     COPIES = ("etc/logrotate.d/mysql-server", "etc/apparmor.d/usr.sbin.mysqld")
 
     def setUp(self):
@@ -1319,8 +1354,10 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
             "etc/mysql/mysql-memdiag.cnf": (COMMON / "mysql.cnf").read_text(),
             "owned": "",
             **{f"usr/share/mysql-memdiag/{name}": name for name in self.TEMPLATES},
+            "usr/share/mysql-memdiag/mysqld.cnf": (COMMON / "mysqld.cnf").read_text(),
         }.items():
             self.make_file(path, text)
+        self.install_libexec("deb")
         self.make_program("usr/libexec/mysql-memdiag/prestart", "echo ran >>$ROOT/prestart")
 
     def script(self, name: str, *args: str, says: str = "", status: int = 0) -> None:
@@ -1335,8 +1372,7 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
         return os.path.basename(os.path.realpath(self.root / "etc/mysql/my.cnf"))
 
     def test_a_stock_servers_settings_are_in_force_again_after_ours(self):
-        stocks = self.root / "etc/mysql/mysql.cnf"
-        stocks.touch()
+        self.make_file("etc/mysql/mysql.cnf", (COMMON / "mysql.cnf").read_text())
         self.script("postinst", "configure", "")
         self.assertEqual(self.settings(), "mysql.cnf")
         self.script("prerm", "remove")
@@ -1371,6 +1407,7 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
         """Whether it limits the server to loopback, and gives it a profile."""
         for folder in ("etc/mysql", "etc/apparmor.d", "etc/logrotate.d", "var/lib"):
             shutil.rmtree(self.root / folder, ignore_errors=True)
+        (self.root / "etc/my.cnf").unlink(True)
         for folder in (*self.FOLDERS, "var/lib/alternatives"):
             (self.root / folder).mkdir(parents=True)
         self.make_file("etc/mysql/mysql-memdiag.cnf", (COMMON / "mysql.cnf").read_text())
@@ -1391,7 +1428,8 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
             {"etc/mysql/mysql.conf.d/a.cnf": "[mysqld]\nloose-mysqlx-bind-address = *\n"},
         ):
             with self.subTest(files):
-                self.assertEqual(self.first_installation(**files), (False, False))
+                says = "" if "\nbind" in str(*files.values()) else self.OPEN
+                self.assertEqual(self.first_installation(says, **files), (False, False))
                 self.script("postinst", "configure", "1")
                 shutil.rmtree(self.root / "var/lib/mysql", ignore_errors=True)
                 self.script("postinst", "configure", "1")
@@ -1400,6 +1438,59 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
     def test_tuning_opens_no_port_and_keeps_its_folders(self):
         files = {"etc/mysql/conf.d/tuning.cnf": "[mysqld]\ntmpdir = /srv/tmp\n"}
         self.assertEqual(self.first_installation(**files), (True, False))
+
+    def test_a_my_cnf_that_does_not_name_our_folder_opens_no_port(self):
+        """update-alternatives leaves an administrator's own file."""
+        everywhere = self.root / "etc/my.cnf"
+        files = {"etc/mysql/my.cnf": "[mysqld]\ntmpdir = /srv/tmp\n"}
+        for others in (False, True):
+            said = f"my.cnf does not name the folder {self.root}/etc/mysql/mysql.conf.d"
+            self.assertEqual(self.first_installation(said, **files), (False, False))
+            self.assertIn("\nbind_address = 127.0.0.1\n", everywhere.read_text())
+            self.script("postinst", "configure", "1")
+            if others:  # a purge beside another server leaves the file, and the next purge deletes it
+                program = self.make_file("usr/sbin/mysqld")
+                self.script("postrm", "purge")
+                program.unlink()
+                self.assertTrue(everywhere.exists())
+                self.script("postinst", "configure", "", says=said)
+            self.script("postrm", "purge")
+            self.assertFalse(everywhere.exists())
+        self.assertEqual((self.root / "etc/mysql/my.cnf").read_text(), *files.values())
+        # Any server on the machine reads it.
+        self.first_installation(said, **files)
+        everywhere.write_text("mine")
+        self.script("postrm", "purge")
+        self.assertEqual(everywhere.read_text(), "mine")
+
+    def test_a_port_that_the_installation_opens_is_named(self):
+        data = {"var/lib/mysql/mysql/x": ""}
+        cases = (
+            (data, self.OPEN),
+            ({"etc/mysql/conf.d/x.cnf": "[mysqld]\nmysqlx_bind_address = 127.0.0.1\n"}, self.OPEN),
+            ({**data, "etc/mysql/conf.d/x.cnf": "[mysqld]\nbind_address = ::1\n"}, ""),
+            ({**data, "etc/mysql/conf.d/x.cnf": "[mysqld]\nskip-networking\n"}, ""),
+        )
+        for files, says in cases:
+            with self.subTest(files):
+                self.assertEqual(self.first_installation(says, **files), (False, False))
+        theirs = {"etc/my.cnf": "[mysqld]\nport = 3307\n", "etc/mysql/my.cnf": "[client]\n"}
+        self.assertEqual(self.first_installation(self.OPEN, **theirs), (False, False))
+        self.assertEqual([(self.root / path).read_text() for path in theirs], [*theirs.values()])
+
+    def test_a_copy_of_a_stock_unit_whose_program_is_gone_is_named(self):
+        program = self.make_file("usr/sbin/mysqld")
+        units = self.root / "etc/systemd/system"
+        units.mkdir(parents=True)
+        for name in ("mysql.service", "mysqld@.service"):
+            unit = self.make_file(units / name, self.UNIT.format(self.root))
+            said = f"{unit} starts {self.root}/usr/libexec/theirs, which is not there"
+            self.script("postinst", "configure", "1", says=said)
+            unit.unlink()
+        (units / "mysql.service").symlink_to("/dev/null")  # masked
+        (units / "mysqld.service").symlink_to("/no/such/unit")
+        (units / "mysql@.service").write_text(f"[Service]\nExecStart={program}\n")
+        self.script("postinst", "configure", "1")
 
     def test_settings_that_cannot_be_read_may_be_a_servers_own(self):
         files = {"etc/mysql/mysql-memdiag.cnf": "!includedir /etc/mysql/conf.d/\n!includedir /etc/none/\n"}
@@ -1523,6 +1614,10 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
             given = [right for rule, right in rules if fnmatchcase(path, re.sub(r"\*\*|\{,\*\*\}$", "*", rule))]
             self.assertEqual(given, ["rwk"], path)
         self.assertIn("\n  /etc/my.cnf r,\n", (COMMON / "apparmor-mysqld").read_text())
+
+    def test_apparmors_rules_have_the_manifest(self):
+        """The server takes one that it may not read for one that is not there. So a keyring would have no keys."""
+        self.assertIn("\n  /usr/sbin/mysqld.my r,\n", (COMMON / "apparmor-memdiag").read_text())
 
     def test_apparmors_rules_have_the_scheduler_of_each_kind_of_disk(self):
         rules = re.findall(r"^  (/sys/\S+) r,$", (COMMON / "apparmor-memdiag").read_text(), re.MULTILINE)
@@ -1703,6 +1798,15 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
                 # Decided once: not by a later installation.
                 self.assertEqual(list((self.root / "var/lib/mysql-memdiag").glob("*.removed")), [])
 
+    def test_a_backslash_in_the_settings_is_no_escape(self):
+        mine = {"etc/mysql/conf.d/a.cnf": "[mysqld]\nft_stopword_file = a\\tb\\c\nbind-address = *\n"}
+        self.assertEqual(self.first_installation(**mine), (False, False))
+        self.first_installation()
+        self.make_file("etc/mysql/conf.d/a.cnf", mine["etc/mysql/conf.d/a.cnf"])
+        self.script("prerm", "remove")
+        self.script("postinst", "configure", "1")
+        self.assertTrue(self.there(self.COPIES[1]))
+
     def test_settings_that_cannot_be_read_at_the_removal_are_not_the_same_later(self):
         self.first_installation()
         (self.root / self.FOLDERS[0]).rmdir()
@@ -1723,6 +1827,22 @@ expand <$ROOT/etc/mysql/my.cnf | awk '
         profile.unlink()
         self.script("postinst", "configure", "1")
         self.assertFalse((self.root / "asked").exists())
+
+    def test_the_kernel_forgets_a_changed_profile_with_its_purge(self):
+        """Upstream's server on Debian has no profile, and would run under the one in the kernel until the next boot."""
+        self.make_program(
+            "bin/apparmor_parser", 'for file; do :; done; [ -e "$file" ] && echo "$1" >>$ROOT/asked; false'
+        )
+        profile = self.root / self.COPIES[1]
+        for enabled, asked in (("true", "-R\n"), ("false", "")):
+            self.make_program("bin/aa-enabled", enabled)
+            self.script("postinst", "configure", "")
+            profile.write_text("mine")
+            self.script("prerm", "remove")
+            self.make_file("asked")
+            self.script("postrm", "purge")
+            self.assertFalse(profile.exists())
+            self.assertEqual((self.root / "asked").read_text(), asked)
 
     def test_copies_that_nobody_changed_go_after_an_upgrade_too(self):
         self.script("postinst", "configure", "")
