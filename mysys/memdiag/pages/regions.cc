@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <iterator>
 #include <mutex>
@@ -34,6 +35,8 @@ constinit std::mutex regions_mutex;
 constinit Region table[regions::max_regions]{};
 constinit size_t used = 0;
 constinit uint64_t untracked[region_kinds];
+/** How many regions lie in reserved pages. Written under the mutex. */
+constinit std::atomic<size_t> reserved[region_kinds]{};
 
 /** A thread's stack, in a ring with all others. */
 struct Stack {
@@ -118,6 +121,12 @@ Region *find(uintptr_t begin) {
   return found == end ? nullptr : found;
 }
 
+void count_reserved(const Region &region, size_t by) {
+  if (region.range.bytes() != 0 && region.pages == regions::Pages::reserved)
+    reserved[static_cast<size_t>(region.kind)].fetch_add(
+        by, std::memory_order_relaxed);
+}
+
 static_assert(std::size(declared_kinds) == region_kinds);
 static_assert(declared_kinds[region_kinds - 1].instrument.empty());
 
@@ -146,13 +155,16 @@ void add(Region_kind kind, void *address, size_t bytes, Pages pages) noexcept {
     return;
   }
   if (entry == table + used) ++used;
+  count_reserved(*entry, size_t{0} - 1);
   *entry = {{begin, begin + bytes}, kind, pages};
+  count_reserved(*entry, 1);
 }
 
 void remove(void *address) noexcept {
   const std::lock_guard<std::mutex> guard(regions_mutex);
   Region *const entry = find(reinterpret_cast<uintptr_t>(address));
   if (entry == nullptr) return;
+  count_reserved(*entry, size_t{0} - 1);
   entry->range.end = entry->range.begin;
   while (used > 0 && table[used - 1].range.bytes() == 0) --used;
 }
@@ -210,6 +222,11 @@ std::array<Total, region_kinds> totals() {
   stacks.count += all_stacks.count;
   stacks.mapped_bytes += all_stacks.mapped_bytes;
   return found;
+}
+
+bool has_reserved(Region_kind kind) noexcept {
+  return reserved[static_cast<size_t>(kind)].load(std::memory_order_relaxed) !=
+         0;
 }
 
 std::array<Row, region_kinds> all(int *error, const Resident &known) {

@@ -93,6 +93,9 @@ struct Total {
 /** Sums of each kind, without going through the stacks. */
 std::array<Total, region_kinds> totals();
 
+/** Some region of the kind lies in reserved pages. No lock. */
+bool has_reserved(Region_kind kind) noexcept;
+
 /** Bytes of each kind that are in physical memory; empty: not known. */
 using Resident = std::array<std::optional<uint64_t>, region_kinds>;
 

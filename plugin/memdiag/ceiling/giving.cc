@@ -173,12 +173,27 @@ bool Choice::see_again(const Candidate &candidate) {
   return true;
 }
 
+size_t Peaks::place_to_give(uint64_t hash) {
+  const auto kb = [this](size_t i) {
+    return m_words[i].load(std::memory_order_relaxed) & kb_mask;
+  };
+  const size_t first = first_place(hash);
+  const size_t by_hash = first + (hash >> 40) % places;
+  if (kb(by_hash) <= small_bytes >> 10 ||
+      m_spared.fetch_add(1, std::memory_order_relaxed) % most_spared ==
+          most_spared - 1)
+    return by_hash;
+  size_t least = by_hash;
+  for (size_t i = first; i < first + places; ++i)
+    if (kb(i) < kb(least)) least = i;
+  return least;
+}
+
 void Peaks::set(uint64_t hash, int64_t bytes) {
   const auto kb = static_cast<uint32_t>(
       std::clamp<int64_t>(bytes >> 10, 0, kb_mask - 1) + 1);
   const size_t first = first_place(hash);
-  // If all are taken, one by another part of the hash.
-  size_t chosen = first + (hash >> 40) % places;
+  size_t chosen = first + places;
   for (size_t i = first; i < first + places; ++i) {
     const uint32_t word = m_words[i].load(std::memory_order_relaxed);
     if (word == 0) chosen = i;
@@ -186,6 +201,7 @@ void Peaks::set(uint64_t hash, int64_t bytes) {
     chosen = i;
     break;
   }
+  if (chosen == first + places) chosen = place_to_give(hash);
   // Small statements come by the thousand, and change nothing.
   if (m_words[chosen].load(std::memory_order_relaxed) != (tag(hash) | kb))
     m_words[chosen].store(tag(hash) | kb, std::memory_order_relaxed);

@@ -192,7 +192,10 @@ class Choice {
 /** The most that statements of a digest took, as an average that forgets. A
 digest has one of four places, which it shares with others: a load whose
 statements have a digest each fills all of them. A part of the hash in the place
-tells most of these from another. Threads: any. */
+tells most of these from another. Where all four are taken, a large digest loses
+its place only to one whose four places are all of large ones. Otherwise any
+account could make the ceiling forget them, by texts that differ. Threads: any.
+*/
 class Peaks {
  public:
   /** @param hash  of a digest; 0: there is none, and nothing is known of it */
@@ -221,6 +224,10 @@ class Peaks {
 
  private:
   static constexpr size_t places = 4;
+  /** Of so many large digests, one loses its place nevertheless. Those that do
+  not come again would keep it for ever, and small ones that share the rest of a
+  set would displace each other. */
+  static constexpr uint32_t most_spared = 1024;
   static constexpr unsigned kb_bits = 22;
   static constexpr uint32_t kb_mask = (1U << kb_bits) - 1;
 
@@ -234,7 +241,10 @@ class Peaks {
     return hash % (m_words.size() / places) * places;
   }
   void set(uint64_t hash, int64_t bytes);
+  /** Where all of its places are taken by others. */
+  size_t place_to_give(uint64_t hash);
 
+  std::atomic<uint32_t> m_spared{0};
   /** The tag, and a number of KB and one more: 0 is unknown. */
   std::array<std::atomic<uint32_t>, 65536> m_words{};
 };

@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "mysys/memdiag/profiling/code_ranges.h"
+#include "mysys/memdiag/profiling/profiler.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/base/record_file.h"
 
@@ -51,6 +53,9 @@ unsigned Recorder::tick(unsigned interval_ms) {
   if (interval_ms == 0 && m_has_samples) return 0;
   append(m_sampler->take());
   m_has_samples = true;
+  // Without this, stacks would end before code that was loaded since, until
+  // the profile is read.
+  if (profiling::is_on()) profiling::note_code();
   return interval_ms;
 }
 

@@ -1,8 +1,10 @@
 /*
   Records the samples of a run in the black box, and has those of former runs.
 
-  tick() takes one sample. The server's only recorder is driven by a thread
-  (history.h); tests call tick() and set the clock.
+  tick() takes one sample. While the profiler is on, it also looks for code that
+  was loaded since (code_ranges.h), as the server loads components and functions
+  after its plugins. That takes some microseconds. The server's only recorder is
+  driven by a thread (history.h); tests call tick() and set the clock.
 
   Threads: open(), tick(), close() and end() belong to one thread at a time;
   this_run() and former_runs() may be called from any thread meanwhile, and give

@@ -177,7 +177,8 @@ regions::Resident Reader::recent_regions(
   if (slow) {
     known[stack_kind] = now.stack_bytes(*slow);
     known[buffer_pool_kind] = now.buffer_pool_bytes(*slow);
-  } else if (buffer_pool && buffer_pool->in_reserved_pages) {
+  } else if (buffer_pool &&
+             buffer_pool->in_reserved == Buffer_pool_pages::In_reserved::all) {
     known[buffer_pool_kind] = 0;
   }
   return known;

@@ -48,7 +48,9 @@ void add_buffer_pool(const Figures &figures, Rows *rows) {
   const Reading &resident = figures.regions[buffer_pool_kind];
   const uint64_t mapped = figures.regions_mapped[buffer_pool_kind];
   const char *const name = "buffer_pool";
-  if (!resident || !figures.buffer_pool) {
+  using In_reserved = Buffer_pool_pages::In_reserved;
+  if (!resident || !figures.buffer_pool ||
+      figures.buffer_pool->in_reserved == In_reserved::part) {
     rows->add(name, "", "", resident, mapped);
     return;
   }
@@ -61,7 +63,8 @@ void add_buffer_pool(const Figures &figures, Rows *rows) {
   rows->add(name, "", "dirty pages", dirty);
   rows->add(name, "", "free pages and bookkeeping", *resident - data);
   Reading can_grow;
-  if (!pool.in_reserved_pages) can_grow = minus_or_zero(mapped, *resident);
+  if (pool.in_reserved == In_reserved::none)
+    can_grow = minus_or_zero(mapped, *resident);
   rows->add(name, "", "never touched", 0, can_grow);
 }
 

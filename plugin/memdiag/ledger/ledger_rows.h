@@ -32,9 +32,11 @@ struct Buffer_pool_pages {
   /** Pages with data of a file; dirty_pages are among them. */
   uint64_t data_pages;
   uint64_t dirty_pages;
-  /** They lie in huge pages that the system has reserved (large_pages=ON),
-  which VmRSS does not count. */
-  bool in_reserved_pages{false};
+  /** The share of them in huge pages that the system has reserved
+  (large_pages=ON), which VmRSS does not count. part: these counts do not tell
+  which of the pages. */
+  enum class In_reserved : uint8_t { none, part, all };
+  In_reserved in_reserved{In_reserved::none};
   /** The balloon has given the memory of so many frames back (balloon.h). */
   uint64_t parked_bytes{0};
 };

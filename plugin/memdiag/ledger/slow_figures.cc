@@ -25,9 +25,10 @@ Slow_regions::Slow_regions(const std::optional<Buffer_pool_pages> &counted)
   if (!counted) return;
   m_buffer_pool.parked = counted->parked_bytes;
   // mincore() shows reserved pages, and VmRSS does not have them.
-  m_buffer_pool.data = counted->in_reserved_pages
-                           ? 0
-                           : counted->data_pages * counted->page_bytes;
+  m_buffer_pool.data =
+      counted->in_reserved == Buffer_pool_pages::In_reserved::all
+          ? 0
+          : counted->data_pages * counted->page_bytes;
 }
 
 bool Slow_regions::fit(const Slow_figures &earlier) const {
@@ -44,14 +45,16 @@ uint64_t Slow_regions::stack_bytes(const Slow_figures &earlier) const {
                     earlier.stacks);
 }
 
-/** A new page of data makes memory resident that was not. A page that InnoDB
-gives up stays resident on its free list. */
+/** A new page of data makes memory resident that was not, unless it lies in
+reserved pages. A page that InnoDB gives up stays resident on its free list. */
 uint64_t Slow_regions::buffer_pool_bytes(const Slow_figures &earlier) const {
   const Buffer_pool_bytes &then = earlier.buffer_pool;
   const uint64_t new_data = m_buffer_pool.data && then.data
                                 ? minus_or_zero(*m_buffer_pool.data, *then.data)
                                 : 0;
-  return std::min(m_buffer_pool.mapped, then.resident + new_data);
+  return std::min(
+      m_buffer_pool.mapped - m_totals[buffer_pool_kind].reserved_bytes,
+      then.resident + new_data);
 }
 
 }  // namespace memdiag::ledger

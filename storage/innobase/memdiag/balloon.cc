@@ -11,8 +11,8 @@
 #include "buf0buf.h"
 #include "buf0flu.h"
 #include "buf0lru.h"
+#include "mysys/memdiag/pages/regions.h"
 #include "os0event.h"
-#include "os0proc.h"
 #include "srv0shutdown.h"
 #include "srv0srv.h"
 #include "srv0start.h"
@@ -255,7 +255,10 @@ State state() {
   if (buf_pool_ptr == nullptr || srv_is_being_started ||
       srv_shutdown_state.load() >= SRV_SHUTDOWN_CLEANUP)
     return State::not_up;
-  if (os_use_large_pages) return State::large_pages;
+  // InnoDB takes ordinary pages for each chunk that finds too few reserved
+  // ones.
+  if (regions::has_reserved(Region_kind::buffer_pool))
+    return State::large_pages;
   if (static_cast<ulint>(sysconf(_SC_PAGESIZE)) > UNIV_PAGE_SIZE)
     return State::small_frames;
   return is_resized() ? State::resizing : State::works;

@@ -31,7 +31,8 @@ enum class State : uint8_t {
   not_up,
   /** The buffer pool is being resized: give all frames back. */
   resizing,
-  /** large_pages: the system cannot take a part of a huge page back. */
+  /** A part of the pool lies in huge pages that the system has reserved
+  (large_pages), and it cannot take a part of one back. */
   large_pages,
   /** A page of the system is larger than a frame. */
   small_frames

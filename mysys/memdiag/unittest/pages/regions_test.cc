@@ -202,7 +202,14 @@ FRESH_TEST(Regions, ReservedPagesAreNotResident) {
   EXPECT_EQ(page, regions::resident_bytes(Region_kind::ddl_log));
   EXPECT_EQ(10 * page, regions::totals()[ddl_log].reserved_bytes);
   EXPECT_EQ(30 * page, regions::totals()[ddl_log].mapped_bytes);
+  EXPECT_TRUE(regions::has_reserved(Region_kind::ddl_log));
+  EXPECT_FALSE(regions::has_reserved(Region_kind::buffer_pool));
   memdiag::region_removed(reserved.begin());
+  EXPECT_FALSE(regions::has_reserved(Region_kind::ddl_log));
+  memdiag::reserved_region_added(key, ordinary.begin(), 20 * page);
+  EXPECT_TRUE(regions::has_reserved(Region_kind::ddl_log));
+  memdiag::region_added(key, ordinary.begin(), 20 * page);
+  EXPECT_FALSE(regions::has_reserved(Region_kind::ddl_log)) << "it has changed";
   memdiag::region_removed(ordinary.begin());
   EXPECT_EQ(0u, regions::totals()[ddl_log].reserved_bytes);
 }

@@ -18,17 +18,18 @@ inline regions::Total buffer_pool_regions() {
   return regions::totals()[static_cast<size_t>(Region_kind::buffer_pool)];
 }
 
-/** Empty while InnoDB is not up, and where the pool lies in reserved pages only
-in part: InnoDB's counts do not tell which of its pages do. */
+/** Empty: InnoDB is not up. */
 inline std::optional<ledger::Buffer_pool_pages> buffer_pool_pages() {
   const auto pool = innodb::buffer_pool();
   if (!pool) return std::nullopt;
   const regions::Total regions = buffer_pool_regions();
-  const bool reserved = regions.reserved_bytes != 0;
-  if (reserved && regions.reserved_bytes != regions.mapped_bytes)
-    return std::nullopt;
+  using In_reserved = ledger::Buffer_pool_pages::In_reserved;
+  const In_reserved in_reserved =
+      regions.reserved_bytes == 0                      ? In_reserved::none
+      : regions.reserved_bytes == regions.mapped_bytes ? In_reserved::all
+                                                       : In_reserved::part;
   return ledger::Buffer_pool_pages{pool->page_size, pool->data_pages,
-                                   pool->dirty_pages, reserved,
+                                   pool->dirty_pages, in_reserved,
                                    balloon::parked_bytes()};
 }
 

@@ -54,7 +54,8 @@ void warn_of_balloon() {
   if (locked_in_memory || balloon::state() == balloon::State::large_pages)
     error_log::warn(
         "the ceiling gives no memory of the buffer pool back: it is locked in "
-        "memory or in large pages (memdiag_memory_target)");
+        "memory, or a part of it lies in reserved huge pages "
+        "(memdiag_memory_target)");
   else if (balloon::state() == balloon::State::small_frames)
     error_log::warn(
         "the ceiling gives no memory of the buffer pool back: a page of the "

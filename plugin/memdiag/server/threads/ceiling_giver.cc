@@ -381,7 +381,10 @@ void note_only(State *self, Action action, uint64_t bytes, uint64_t now_us) {
 bool take_step(State *self, uint64_t now_us) {
   const bool caches = get_server_state() == SERVER_OPERATING;
   const balloon::State works = balloon::state();
-  if (works == balloon::State::resizing && balloon::parked_bytes() != 0) {
+  // A resize may end between two rounds, and bring reserved pages.
+  if ((works == balloon::State::resizing ||
+       works == balloon::State::large_pages) &&
+      balloon::parked_bytes() != 0) {
     Done done = begun(Action::give_back);
     finish(&done, now_us, balloon::give_back(UINT64_MAX));
     note_parked_total();

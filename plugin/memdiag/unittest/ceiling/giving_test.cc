@@ -451,6 +451,38 @@ TEST(Peaks, another_digest_is_not_taken_for_one_that_has_its_place) {
   EXPECT_TRUE(peaks.is_small(small_one));
 }
 
+/** Anyone can send texts whose digests differ. */
+TEST(Peaks, many_small_digests_do_not_displace_large_ones) {
+  static Peaks peaks;
+  std::mt19937_64 random(9);
+  std::vector<uint64_t> large(1000);
+  for (uint64_t &hash : large) {
+    hash = random();
+    peaks.note(hash, 50 * mb);
+  }
+  for (int i = 0; i < 500'000; ++i) peaks.note(random(), 1000);
+  size_t known = 0;
+  // Some have an average with a small one whose part of the hash is the same.
+  for (const uint64_t hash : large)
+    known += peaks.peak_bytes(hash).value_or(0) >= 20 * mb;
+  EXPECT_GE(known, 990u);
+}
+
+/** Else small ones that share the last place of a set would never both be
+known. */
+TEST(Peaks, large_digests_that_do_not_come_again_make_room) {
+  static Peaks peaks;
+  std::mt19937_64 random(10);
+  for (int i = 0; i < 500'000; ++i) peaks.note(random(), 50 * mb);
+  std::vector<uint64_t> hashes(2000);
+  for (uint64_t &hash : hashes) hash = random();
+  for (int round = 0; round < 2000; ++round)
+    for (const uint64_t hash : hashes) peaks.note(hash, 1000);
+  size_t known = 0;
+  for (const uint64_t hash : hashes) known += peaks.is_small(hash);
+  EXPECT_GE(known, hashes.size() * 98 / 100);
+}
+
 TEST(Beginner, the_peak_of_a_digest_forgets) {
   Peaks peaks;
   EXPECT_FALSE(peaks.peak_bytes(7));

@@ -20,6 +20,8 @@
 
 #include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/profiling/code_ranges.h"
+#include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/unittest/file_tree.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
@@ -125,6 +127,21 @@ TEST_F(History, NothingBeforeTheStart) {
   history::stop();
   history::interval_changed();
   EXPECT_TRUE(m_recorder.this_run().empty());
+}
+
+/** The server loads components and functions after its plugins. */
+TEST_F(History, TheProfilerLearnsOfCodeWithEachSample) {
+  ASSERT_EQ(0, open().file_error);
+  (void)next();
+  const uint32_t before = profiling::code_looks();
+  (void)next();
+  EXPECT_EQ(before, profiling::code_looks()) << "the profiler is off";
+  ASSERT_EQ(
+      0, profiling::switch_on({1 << 20, profiling::least_memory_bytes}).error);
+  const uint32_t at_begin = profiling::code_looks();
+  (void)next();
+  EXPECT_EQ(at_begin + 1, profiling::code_looks());
+  profiling::switch_off();
 }
 
 TEST_F(History, SamplesAreTaken) {

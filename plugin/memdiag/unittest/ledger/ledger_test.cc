@@ -284,13 +284,21 @@ TEST(LedgerRows, WhatIsNotKnownIsEmptyAndLeavesNothingUnexplained) {
 /** VmRSS does not count them, and so cannot grow by them. */
 TEST(LedgerRows, ABufferPoolInReservedPagesHasNothing) {
   ledger::Figures all = example();
-  all.buffer_pool->in_reserved_pages = true;
+  all.buffer_pool->in_reserved = ledger::Buffer_pool_pages::In_reserved::all;
   all.regions[static_cast<size_t>(Region_kind::buffer_pool)] = 0;
   for (const ledger::Row &row : ledger::rows(all, Precision::exact)) {
     if (std::string(row.component) != "buffer_pool") continue;
     EXPECT_EQ(0, row.resident_bytes) << key_of(row);
     EXPECT_FALSE(row.mapped_bytes) << key_of(row);
   }
+}
+
+/** InnoDB's counts do not tell which of its pages lie in them. */
+TEST(LedgerRows, ABufferPoolPartlyInReservedPagesIsOneRow) {
+  ledger::Figures all = example();
+  all.buffer_pool->in_reserved = ledger::Buffer_pool_pages::In_reserved::part;
+  EXPECT_EQ(30 * mb,
+            by_key(ledger::rows(all, Precision::exact)).at("buffer_pool//"));
 }
 
 TEST(LedgerRows, WithoutInnodbTheBufferPoolIsOneRow) {
@@ -558,7 +566,8 @@ TEST(Ledger, ABufferPoolInReservedPagesDoesNotGrowByItsData) {
   ASSERT_NE(MAP_FAILED, mapping);
   memdiag::regions::add(Region_kind::buffer_pool, mapping, size);
   ledger::Reader fresh{test_clock};
-  ledger::Buffer_pool_pages counted{16384, 0, 0, true};
+  ledger::Buffer_pool_pages counted{
+      16384, 0, 0, ledger::Buffer_pool_pages::In_reserved::all};
   EXPECT_EQ(0, fresh.recent_regions(counted)[buffer_pool]);
   const Slow_readings slow;
   (void)fresh.take(memdiag::take_snapshot(), counted, Precision::exact);
@@ -566,6 +575,37 @@ TEST(Ledger, ABufferPoolInReservedPagesDoesNotGrowByItsData) {
   EXPECT_EQ(0, fresh.recent_regions(counted)[buffer_pool]);
   memdiag::regions::remove(mapping);
   munmap(mapping, size);
+}
+
+/** Each read would ask the kernel about all pages otherwise. */
+TEST(Ledger, ABufferPoolPartlyInReservedPagesIsKnownByTheLastLook) {
+  constexpr auto buffer_pool = static_cast<size_t>(Region_kind::buffer_pool);
+  constexpr size_t size = 16 * mb;
+  auto *mapping =
+      static_cast<char *>(mmap(nullptr, 2 * size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(MAP_FAILED, static_cast<void *>(mapping));
+  constexpr size_t untouched = 128 << 10;
+  memset(mapping, 1, size - untouched);
+  memdiag::regions::add(Region_kind::buffer_pool, mapping, size);
+  memdiag::regions::add(Region_kind::buffer_pool, mapping + size, size,
+                        memdiag::regions::Pages::reserved);
+  ledger::Reader fresh{test_clock};
+  ledger::Buffer_pool_pages counted{
+      16384, size / 16384, 0, ledger::Buffer_pool_pages::In_reserved::part};
+  (void)fresh.take(memdiag::take_snapshot(), counted, Precision::exact);
+  clock_now_us += second_us;
+  EXPECT_EQ(size - untouched, fresh.recent_regions(counted)[buffer_pool]);
+  counted.data_pages += 4;
+  EXPECT_EQ(size - untouched / 2, fresh.recent_regions(counted)[buffer_pool]);
+  counted.data_pages += 10;
+  EXPECT_EQ(size, fresh.recent_regions(counted)[buffer_pool])
+      << "reserved pages are not resident";
+  counted.data_pages += size / 4 / 16384;
+  EXPECT_FALSE(fresh.recent_regions(counted)[buffer_pool]);
+  memdiag::regions::remove(mapping);
+  memdiag::regions::remove(mapping + size);
+  munmap(mapping, 2 * size);
 }
 
 TEST(Ledger, ParkedFramesAreWorthAnotherLook) {
