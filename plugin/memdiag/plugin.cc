@@ -90,7 +90,8 @@ void start_history() {
   if (opt_initialize) return;
   const history::Started started = history::start(
       std::string(mysql_real_data_home) + history::file_name, MYSQL_VERSION_ID,
-      hash_of_server(), sessions::largest_session, error_log::warn);
+      hash_of_server(), sessions::largest_session, error_log::warn,
+      innodb::log_buffer);
   if (started.was_killed)
     error_log::announce(started.remark);
   else if (!started.remark.empty())

@@ -19,7 +19,6 @@ constexpr int64_t worth_bytes = mib;
 
 /** Growth that no row names counts from a tenth of all. */
 constexpr int64_t large_part = 10;
-constexpr const char *old_pages_and_files = "old pages and files";
 
 /** Rows of each question; the first of `holds` and `grew` is the process. */
 constexpr size_t most_holders = 6;
@@ -193,19 +192,24 @@ class Summary {
       add("grew", "process (RSS)", growth(*all), since);
     }
     std::vector<Amount> parts;
-    if (first.buffer_pool_bytes != black_box::unknown &&
-        last.buffer_pool_bytes != black_box::unknown)
-      parts.push_back({"buffer pool", difference_of(last.buffer_pool_bytes,
-                                                    first.buffer_pool_bytes)});
+    const auto add_part = [&parts](const char *name, uint64_t before,
+                                   uint64_t now) {
+      if (before != black_box::unknown && now != black_box::unknown)
+        parts.push_back({name, difference_of(now, before)});
+    };
+    add_part("buffer pool", first.buffer_pool_bytes, last.buffer_pool_bytes);
+    add_part("redo log buffer", first.log_buffer_resident_bytes,
+             last.log_buffer_resident_bytes);
+    add_part("mapped files", first.file_bytes, last.file_bytes);
     for (size_t i = 0; i < pool_count; ++i)
       if (const auto grown = growth_of_pool(i, first, last))
         parts.push_back({std::string("pool ") + pool_specs[i].name, *grown});
     int64_t known = 0;
     for (const Amount &part : parts) known += part.bytes;
-    // Pages of a pool that it took before and that are written now, such as a
-    // log buffer's, and those of mapped files.
+    // Unused pages, pages of a pool that it took before and that are written
+    // now, and what a plugin maps by itself.
     if (all && *all - known >= *all / large_part)
-      parts.push_back({old_pages_and_files, *all - known});
+      parts.push_back({"other", *all - known});
     keep_largest(&parts, most_grown - 1);
     for (const Amount &part : parts)
       if (part.bytes >= worth_bytes)
@@ -213,15 +217,26 @@ class Summary {
             since + (part.name.starts_with("pool ") ? ", estimated" : ""));
   }
 
-  /** The part of a pool's live bytes that is resident; empty: not known. */
-  std::optional<double> resident_share_of(size_t i, uint64_t live_bytes) const {
+  /** The part of a pool's live bytes that is resident; empty: not known.
+  @param besides  resident bytes that the live ones are without */
+  std::optional<double> resident_share_of(size_t i, uint64_t live_bytes,
+                                          uint64_t besides = 0) const {
     if (live_bytes == 0) return std::nullopt;
     for (const Resident &part : m_facts.resident)
       if (part.component == "pool" && part.state == "live" &&
           part.name == pool_specs[i].name)
-        return std::min(1.0, static_cast<double>(part.bytes) /
-                                 static_cast<double>(live_bytes));
+        return std::clamp(
+            (static_cast<double>(part.bytes) - static_cast<double>(besides)) /
+                static_cast<double>(live_bytes),
+            0.0, 1.0);
     return std::nullopt;
+  }
+
+  /** The redo log buffer is in this pool, unless an option led it elsewhere. */
+  static bool has_log_buffer(size_t i, const black_box::Sample &sample) {
+    return static_cast<Pool>(i) == Pool::innodb &&
+           sample.log_buffer_resident_bytes != black_box::unknown &&
+           sample.log_buffer_bytes <= sample.pools[i].live_bytes;
   }
 
   /** Samples have a pool's live bytes. They are taken to be resident by the
@@ -229,11 +244,18 @@ class Summary {
   std::optional<int64_t> growth_of_pool(size_t i,
                                         const black_box::Sample &first,
                                         const black_box::Sample &last) const {
-    const uint64_t before = first.pools[i].live_bytes;
-    const uint64_t now = last.pools[i].live_bytes;
+    uint64_t before = first.pools[i].live_bytes;
+    uint64_t now = last.pools[i].live_bytes;
     if (before == black_box::unknown || now == black_box::unknown)
       return std::nullopt;
-    const auto share = resident_share_of(i, now);
+    uint64_t log_buffer = 0;
+    // It has a row of its own.
+    if (has_log_buffer(i, first) && has_log_buffer(i, last)) {
+      before -= first.log_buffer_bytes;
+      now -= last.log_buffer_bytes;
+      log_buffer = last.log_buffer_resident_bytes;
+    }
+    const auto share = resident_share_of(i, now, log_buffer);
     if (!share) return std::nullopt;
     return static_cast<int64_t>(
         *share * static_cast<double>(difference_of(now, before)));

@@ -66,12 +66,12 @@ bool is_of_this_build(const Header &found) {
   return memcmp(&found, &expected, sizeof expected) == 0;
 }
 
-uint64_t checksum_of(const Sample &sample) {
+uint64_t checksum_of(const Saved_sample &sample) {
   return fnv1a(std::as_bytes(std::span{&sample, 1}));
 }
 
 /** @return true: its moments can be shown; a TIMESTAMP ends in 2038 */
-bool is_plausible(const Sample &sample) {
+bool is_plausible(const Saved_sample &sample) {
   constexpr uint64_t end_us = uint64_t{INT32_MAX} * 1000000;
   return sample.time_us < end_us && sample.run_us < end_us &&
          sample.rss_peak_us < end_us;
@@ -87,7 +87,7 @@ Contents collect(std::span<const std::byte> records) {
     if (memcmp(&record, &never_written, sizeof record) == 0) continue;
     if (record.checksum == checksum_of(record.sample) &&
         is_plausible(record.sample))
-      contents.samples.push_back(record.sample);
+      contents.samples.push_back({record.sample});
     else
       ++contents.damaged;
   }
@@ -97,7 +97,9 @@ Contents collect(std::span<const std::byte> records) {
   return contents;
 }
 
-Record record_of(const Sample &sample) { return {checksum_of(sample), sample}; }
+Record record_of(const Saved_sample &sample) {
+  return {checksum_of(sample), sample};
+}
 
 constexpr size_t offset_of(size_t index) {
   return header_bytes + index * sizeof(Record);

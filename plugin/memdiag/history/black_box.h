@@ -58,10 +58,10 @@ struct Pool_sample {
   uint64_t dirty_bytes;
 };
 
-/** The server's memory at a moment. Without padding, because records are
-compared and summed byte by byte. Bytes; moments are microseconds since the
-epoch. */
-struct Sample {
+/** The server's memory at a moment, as far as the file has it: a change is
+another format. Without padding, because records are compared and summed byte by
+byte. Bytes; moments are microseconds since the epoch. */
+struct Saved_sample {
   /** Numbers the samples of all runs; assigned by Box::append(). */
   uint64_t sequence;
   uint64_t time_us;
@@ -101,10 +101,20 @@ struct Sample {
   std::array<Pool_sample, pool_count> pools;
 };
 
+/** What only memory has is unknown of former runs. */
+struct Sample : Saved_sample {
+  /** InnoDB's redo log buffer, and the resident part of it. */
+  uint64_t log_buffer_bytes{unknown};
+  uint64_t log_buffer_resident_bytes{unknown};
+  /** Resident pages of mapped files and of shared memory, where files of a
+  tmpfs count: RssFile and RssShmem. */
+  uint64_t file_bytes{unknown};
+};
+
 /** As it is in a file. */
 struct Record {
   uint64_t checksum;
-  Sample sample;
+  Saved_sample sample;
 };
 /** Size of a file for each sample of its capacity: one of this run and one of
 former runs. */

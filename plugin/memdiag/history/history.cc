@@ -32,10 +32,11 @@ void run(Worker *worker) {
 }  // namespace
 
 Started start(const std::string &path, uint32_t version, uint64_t server,
-              Largest_session largest_session, Warn warn) {
+              Largest_session largest_session, Warn warn,
+              Log_buffer log_buffer) {
   State &self = state();
   return {self.recorder.open(path, version, server, capacity, largest_session,
-                             warn),
+                             warn, log_buffer),
           self.worker.start("memdiag_history", run)};
 }
 

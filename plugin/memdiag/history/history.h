@@ -43,9 +43,11 @@ struct Started : Recorder::Opened {
 @param server  as Recorder::open()
 @param largest_session  called by the sampler's thread; nullptr: not known
 @param warn  called by the sampler's thread when the file cannot be written
+@param log_buffer  called by the sampler's thread; nullptr: not known
 @throws std::bad_alloc */
 Started start(const std::string &path, uint32_t version, uint64_t server,
-              Largest_session largest_session = nullptr, Warn warn = nullptr);
+              Largest_session largest_session = nullptr, Warn warn = nullptr,
+              Log_buffer log_buffer = nullptr);
 
 /** Take the last sample and wait for the thread to end. this_run() and
 former_runs() are empty after that; what readers got before remains theirs. */

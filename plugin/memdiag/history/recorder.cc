@@ -17,7 +17,8 @@ using black_box::Sample;
 
 Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
                                 uint64_t server, size_t capacity,
-                                Largest_session largest_session, Warn warn) {
+                                Largest_session largest_session, Warn warn,
+                                Log_buffer log_buffer) {
   Opened opened{};
   black_box::Contents contents;
   opened.remark = black_box::load(path, server, &contents);
@@ -33,7 +34,7 @@ Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
   }
   m_run_us = m_clock(CLOCK_REALTIME);
   m_version = version;
-  m_sampler.emplace(largest_session, m_clock);
+  m_sampler.emplace(largest_session, m_clock, log_buffer);
   m_has_samples = false;
   m_warn = warn;
   m_path = path;

@@ -56,10 +56,11 @@ class Recorder {
                    nothing of the server that it was copied from; 0: not known
   @param capacity  samples of a run that are kept
   @param warn      nullptr: failed writes are not reported
+  @param log_buffer  as Sampler()
   @throws std::bad_alloc */
   Opened open(const std::string &path, uint32_t version, uint64_t server,
               size_t capacity, Largest_session largest_session = nullptr,
-              Warn warn = nullptr);
+              Warn warn = nullptr, Log_buffer log_buffer = nullptr);
 
   /** Take a sample. With interval_ms 0 only the first of the run, without which
   the next start would take an older run for the last one.

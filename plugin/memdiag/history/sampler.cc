@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "mysys/memdiag/pages/presence.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
@@ -22,9 +23,9 @@ using black_box::unknown;
 /** While a peak grows steadily, the largest session is asked for once per
 MB. */
 constexpr uint64_t worth_asking_bytes = 1 << 20;
-/** The buffer pool's reading takes one part of this many of the time. */
-constexpr uint64_t buffer_pool_rest_times = 100;
-constexpr uint64_t buffer_pool_rest_times_at_rest = 1000;
+/** Reading InnoDB's buffers takes one part of this many of the time. */
+constexpr uint64_t innodb_rest_times = 100;
+constexpr uint64_t innodb_rest_times_at_rest = 1000;
 /** The server rests while less has come and gone in the pools than the first,
 and RSS is nearer to that of the last reading than the second. */
 constexpr uint64_t rest_moved_bytes = 1 << 20;
@@ -78,6 +79,21 @@ void repeat_allocator(const Sample &from, Sample *sample) {
   sample->pools = from.pools;
 }
 
+void add_log_buffer(std::span<const std::byte> buffer, Sample *sample) {
+  if (buffer.empty()) return;
+  const auto begin = reinterpret_cast<uintptr_t>(buffer.data());
+  const Address_range range{begin, begin + buffer.size()};
+  sample->log_buffer_bytes = buffer.size();
+  sample->log_buffer_resident_bytes =
+      Presence(range).bytes(range).value_or(unknown);
+}
+
+void repeat_innodb(const Sample &from, Sample *sample) {
+  sample->buffer_pool_bytes = from.buffer_pool_bytes;
+  sample->log_buffer_bytes = from.log_buffer_bytes;
+  sample->log_buffer_resident_bytes = from.log_buffer_resident_bytes;
+}
+
 void add_limits(Sample *sample) {
   limits::Figures figures;
   try {
@@ -105,7 +121,7 @@ Sample Sampler::take() {
   add_limits(&sample);
   add_purges(&sample);
   add_allocator(&sample);
-  sample.buffer_pool_bytes = buffer_pool_bytes(sample.rss_bytes);
+  add_innodb(&sample);
   return sample;
 }
 
@@ -138,6 +154,10 @@ void Sampler::add_process(Sample *sample) {
   };
   sample->rss_bytes = figure("VmRSS");
   sample->swap_bytes = figure("VmSwap");
+  const uint64_t files = figure("RssFile");
+  const uint64_t shared = figure("RssShmem");
+  if (files != unknown && shared != unknown)
+    sample->file_bytes = files + shared;
   // VmHWM misses no peak between two samples. The time of the peak is that of
   // the first sample that shows it.
   if (const uint64_t peak = figure("VmHWM");
@@ -165,23 +185,25 @@ void Sampler::add_holder(Sample *sample) {
   if (m_holder) sample->rss_peak_digest = m_holder->digest;
 }
 
-uint64_t Sampler::buffer_pool_bytes(uint64_t rss_bytes) {
+void Sampler::add_innodb(Sample *sample) {
   const uint64_t began_us = m_clock(CLOCK_MONOTONIC);
-  const uint64_t times = is_same(rss_bytes, m_buffer_pool_rss_bytes)
-                             ? buffer_pool_rest_times_at_rest
-                             : buffer_pool_rest_times;
-  if (began_us < m_buffer_pool_read_us + times * m_buffer_pool_took_us)
-    return m_buffer_pool_bytes;
+  const uint64_t times = is_same(sample->rss_bytes, m_innodb.rss_bytes)
+                             ? innodb_rest_times_at_rest
+                             : innodb_rest_times;
+  if (began_us < m_innodb_read_us + times * m_innodb_took_us) {
+    repeat_innodb(m_innodb, sample);
+    return;
+  }
   try {
-    m_buffer_pool_bytes =
+    sample->buffer_pool_bytes =
         regions::resident_bytes(Region_kind::buffer_pool).value_or(unknown);
   } catch (const std::bad_alloc &) {
-    m_buffer_pool_bytes = unknown;
+    sample->buffer_pool_bytes = unknown;
   }
-  m_buffer_pool_rss_bytes = rss_bytes;
-  m_buffer_pool_read_us = began_us;
-  m_buffer_pool_took_us = m_clock(CLOCK_MONOTONIC) - began_us;
-  return m_buffer_pool_bytes;
+  if (m_log_buffer != nullptr) add_log_buffer(m_log_buffer(), sample);
+  m_innodb = *sample;
+  m_innodb_read_us = began_us;
+  m_innodb_took_us = m_clock(CLOCK_MONOTONIC) - began_us;
 }
 
 }  // namespace memdiag::history

@@ -1,15 +1,16 @@
 /*
   Takes a sample of the server's memory: the allocator's snapshot, the kernel's
-  figures of the process, its limit, and the resident bytes of the buffer pool.
+  figures of the process, its limit, and the resident bytes of the buffer pool
+  and of the redo log buffer.
 
   Cost: 20 us for each of the allocator's arenas, of which many processors have
-  hundreds, and 1 ms for each GB of buffer pool. Samples repeat the last figures
-  where they can:
+  hundreds, and 1 ms for each GB of InnoDB's buffers. Samples repeat the last
+  figures where they can:
   - the allocator's, for ten seconds at most, while the server rests: less than
     1 MB has come and gone in the pools, RSS has changed by less than 256 KB,
   and no pool was purged;
-  - the buffer pool's, so that reading it takes 1% of the time, and a tenth of
-    that while RSS has changed by less than 256 KB.
+  - those of InnoDB's buffers, so that reading them takes 1% of the time, and a
+    tenth of that while RSS has changed by less than 256 KB.
   Nothing is asked of sessions, except at a new peak of RSS: then the callback
   names the session that holds most.
 
@@ -20,8 +21,10 @@
 #ifndef MEMDIAG_SAMPLER_H
 #define MEMDIAG_SAMPLER_H
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "mysys/memdiag/accounting/digests.h"
 #include "mysys/memdiag/base/clock.h"
@@ -39,14 +42,22 @@ struct Holder {
 std::bad_alloc. */
 using Largest_session = std::optional<Holder> (*)();
 
+/** Where InnoDB's redo log buffer is now, which need not last; empty: not
+known. The bytes are not read. */
+using Log_buffer = std::span<const std::byte> (*)();
+
 class Sampler {
  public:
   /** As clock_us(). */
   using Clock = uint64_t (*)(clockid_t);
 
-  /** @param largest_session  nullptr: the holder is never known */
-  explicit Sampler(Largest_session largest_session, Clock clock = clock_us)
-      : m_largest_session(largest_session), m_clock(clock) {}
+  /** @param largest_session  nullptr: the holder is never known
+  @param log_buffer  nullptr: it is never known */
+  explicit Sampler(Largest_session largest_session, Clock clock = clock_us,
+                   Log_buffer log_buffer = nullptr)
+      : m_largest_session(largest_session),
+        m_clock(clock),
+        m_log_buffer(log_buffer) {}
 
   /** All but what Box::append() and the run give it. Never throws. */
   black_box::Sample take();
@@ -55,7 +66,7 @@ class Sampler {
   void add_allocator(black_box::Sample *sample);
   void add_process(black_box::Sample *sample);
   void add_holder(black_box::Sample *sample);
-  uint64_t buffer_pool_bytes(uint64_t rss_bytes);
+  void add_innodb(black_box::Sample *sample);
 
   /** The last sample whose figures of the allocator were read, not repeated,
   and what had moved in the pools by then. Time 0: none, or a figure is unknown.
@@ -65,14 +76,15 @@ class Sampler {
   uint64_t m_read_us{0};
   const Largest_session m_largest_session;
   const Clock m_clock;
+  const Log_buffer m_log_buffer;
   std::optional<Holder> m_holder;
   uint64_t m_asked_at_bytes{0};
   uint64_t m_rss_peak_bytes{0};
   uint64_t m_rss_peak_us{0};
-  uint64_t m_buffer_pool_bytes{black_box::unknown};
-  uint64_t m_buffer_pool_rss_bytes{black_box::unknown};
-  uint64_t m_buffer_pool_read_us{0};
-  uint64_t m_buffer_pool_took_us{0};
+  /** The last sample whose figures of InnoDB's buffers were read. */
+  black_box::Sample m_innodb{};
+  uint64_t m_innodb_read_us{0};
+  uint64_t m_innodb_took_us{0};
 };
 
 }  // namespace memdiag::history

@@ -31,8 +31,11 @@ inline constexpr Table summary_table = [] {
           text_column<Row, &Row::what>(
               "WHAT", summary::what_length,
               "The holder: the process, a pool, a cache, a kind of buffer. "
-              "old pages and files: pages that pools had taken before and that "
-              "were written now, and those of mapped files. "
+              "mapped files: pages of files, the program's among them, and of "
+              "shared memory. other, under grew: unused pages, pages that "
+              "pools "
+              "had taken before and that were written now, and what a plugin "
+              "maps by itself. "
               "wrong: the holder or the subsystem of a finding, or nothing."),
           text_column<Row, &Row::size>(
               "SIZE", summary::size_length,

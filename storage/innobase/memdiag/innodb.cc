@@ -573,6 +573,14 @@ bool rolls_back(const void *thd) {
          session->m_trx->lock.que_state == TRX_QUE_ROLLING_BACK;
 }
 
+std::span<const std::byte> log_buffer() {
+  if (!is_up()) return {};
+  const byte *const begin = log_sys->buf;
+  // A change of its size may be half done.
+  if (begin == nullptr) return {};
+  return {reinterpret_cast<const std::byte *>(begin), log_sys->buf_size};
+}
+
 const char *temporary_tablespaces_folder() { return ibt::srv_temp_dir; }
 
 std::optional<bool> numa_interleave() {

@@ -19,8 +19,10 @@
 #ifndef MEMDIAG_INNODB_H
 #define MEMDIAG_INNODB_H
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace memdiag::innodb {
@@ -107,6 +109,11 @@ bool rolls_back(const void *thd);
 /** The calling thread computes a virtual column or a pushed condition within
 InnoDB, or writes a row of INFORMATION_SCHEMA below a latch of InnoDB's. */
 bool runs_sql();
+
+/** The redo log buffer, to ask the system which of its pages are there. It
+moves with innodb_log_buffer_size, so that nothing may be read or written there.
+Empty: InnoDB is not up. */
+std::span<const std::byte> log_buffer();
 
 /** innodb_numa_interleave; empty in a build without NUMA. */
 std::optional<bool> numa_interleave();

@@ -61,6 +61,11 @@ class SummaryTest : public testing::Test {
     samples.push_back(sample);
   }
 
+  void set_log_buffer(size_t i, uint64_t bytes, uint64_t resident_bytes) {
+    samples[i].log_buffer_bytes = bytes;
+    samples[i].log_buffer_resident_bytes = resident_bytes;
+  }
+
   /** A row as one text, its parts divided by bars. */
   static std::string text_of(const Row &row) {
     return row.question + "|"s + row.what + "|" + row.size + "|" + row.detail +
@@ -230,14 +235,47 @@ TEST_F(SummaryTest, WhatWasTakenBeforeAndIsWrittenNowGrew) {
   add_sample(now_us - 30 * minute_us, 1 * gib);
   add_sample(now_us, 1 * gib + 180 * mib);
   samples[1].buffer_pool_bytes = 115 * mib;
-  // The log buffer.
   samples[0].pools[index_of(Pool::innodb)].live_bytes = 70 * mib;
   samples[1].pools[index_of(Pool::innodb)].live_bytes = 75 * mib;
   facts.resident.push_back({"pool", "innodb", "live", 75 * mib});
+  const auto grew = [this](const char *what) {
+    return Texts{"grew|process (RSS)|+180 MiB|in 30 min|",
+                 "grew|buffer pool|+115 MiB|in 30 min|",
+                 "grew|"s + what + "|+60 MiB|in 30 min|"};
+  };
+  EXPECT_EQ(answers("grew"), grew("other")) << "the log buffer is not known";
+  set_log_buffer(0, 64 * mib, 4 * mib);
+  set_log_buffer(1, 64 * mib, 64 * mib);
+  EXPECT_EQ(answers("grew"), grew("redo log buffer"));
+}
+
+TEST_F(SummaryTest, ALogBufferOfAnotherSizeIsNoGrowthOfItsPool) {
+  add_sample(now_us - 30 * minute_us, 1 * gib);
+  add_sample(now_us, 1 * gib + 320 * mib);
+  samples[0].pools[index_of(Pool::innodb)].live_bytes = 84 * mib;
+  samples[1].pools[index_of(Pool::innodb)].live_bytes = 572 * mib;
+  // All of the pool's other 60 MiB is resident.
+  facts.resident.push_back({"pool", "innodb", "live", 360 * mib});
+  set_log_buffer(0, 64 * mib, 20 * mib);
+  set_log_buffer(1, 512 * mib, 300 * mib);
   EXPECT_EQ(answers("grew"),
-            (Texts{"grew|process (RSS)|+180 MiB|in 30 min|",
-                   "grew|buffer pool|+115 MiB|in 30 min|",
-                   "grew|old pages and files|+60 MiB|in 30 min|"}));
+            (Texts{"grew|process (RSS)|+320 MiB|in 30 min|",
+                   "grew|redo log buffer|+280 MiB|in 30 min|",
+                   "grew|pool innodb|+40 MiB|in 30 min, estimated|"}));
+}
+
+TEST_F(SummaryTest, MappedFilesGrew) {
+  add_sample(now_us - 30 * minute_us, 1 * gib);
+  add_sample(now_us, 1 * gib + 300 * mib);
+  samples[0].file_bytes = 50 * mib;
+  samples[1].file_bytes = 250 * mib;
+  // What a plugin maps by itself is no file.
+  EXPECT_EQ(answers("grew"), (Texts{"grew|process (RSS)|+300 MiB|in 30 min|",
+                                    "grew|mapped files|+200 MiB|in 30 min|",
+                                    "grew|other|+100 MiB|in 30 min|"}));
+  samples[0].file_bytes = memdiag::black_box::unknown;
+  EXPECT_EQ(answers("grew"), (Texts{"grew|process (RSS)|+300 MiB|in 30 min|",
+                                    "grew|other|+300 MiB|in 30 min|"}));
 }
 
 TEST_F(SummaryTest, AProcessCanShrink) {

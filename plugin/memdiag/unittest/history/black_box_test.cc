@@ -54,7 +54,7 @@ using memdiag_test::read_file;
 using memdiag_test::write_file;
 using memdiag_test::writes;
 
-constexpr size_t record_size = 8 + sizeof(Sample);
+constexpr size_t record_size = 8 + sizeof(Saved_sample);
 
 class Black_box : public testing::Test {
  protected:
@@ -124,6 +124,27 @@ TEST_F(Black_box, WhatIsWrittenIsRead) {
   next.append(sample_of(5));
   EXPECT_EQ("", load(m_path, 0, &contents));
   expect_samples(contents.samples, 0, 6);
+}
+
+/** Builds before and after this one read the file. */
+TEST_F(Black_box, WhatOnlyMemoryHasIsNotInTheFile) {
+  EXPECT_EQ(200 + 16 * pool_count, sizeof(Saved_sample));
+  Sample sample = sample_of(1);
+  sample.log_buffer_bytes = 2;
+  sample.log_buffer_resident_bytes = 3;
+  sample.file_bytes = 4;
+  Box box;
+  ASSERT_EQ(0, box.open(m_path, 10, {}, 0));
+  box.append(sample);
+  EXPECT_EQ(2u, box.this_run()[0].log_buffer_bytes);
+  EXPECT_EQ(3u, box.this_run()[0].log_buffer_resident_bytes);
+  EXPECT_EQ(4u, box.this_run()[0].file_bytes);
+  Contents contents;
+  EXPECT_EQ("", load(m_path, 0, &contents));
+  expect_samples(contents.samples, 1, 1);
+  EXPECT_EQ(unknown, contents.samples[0].log_buffer_bytes);
+  EXPECT_EQ(unknown, contents.samples[0].log_buffer_resident_bytes);
+  EXPECT_EQ(unknown, contents.samples[0].file_bytes);
 }
 
 TEST_F(Black_box, TheOldestGiveWay) {

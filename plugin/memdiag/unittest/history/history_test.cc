@@ -7,15 +7,18 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <thread>
 
 #include "mysys/memdiag/base/fault.h"
@@ -89,8 +92,10 @@ class History : public testing::Test {
   ~History() override { history::stop(); }
 
   Recorder::Opened open(size_t capacity = 100,
-                        history::Largest_session largest_session = nullptr) {
-    return m_recorder.open(m_path, version, 0, capacity, largest_session, warn);
+                        history::Largest_session largest_session = nullptr,
+                        history::Log_buffer log_buffer = nullptr) {
+    return m_recorder.open(m_path, version, 0, capacity, largest_session, warn,
+                           log_buffer);
   }
   /** One second later. */
   Sample next() {
@@ -310,6 +315,66 @@ TEST_F(History, TheBufferPoolIsReadMoreSeldomWhileNoPagesComeOrGo) {
   munmap(memory, size);
 }
 
+std::span<std::byte> log_buffer;
+
+TEST_F(History, TheLogBuffer) {
+  constexpr size_t size = 100 << 12;
+  void *const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, memory);
+  (void)madvise(memory, size, MADV_NOHUGEPAGE);
+  memset(memory, 1, size / 4);
+  (void)open(100, nullptr,
+             [] { return std::span<const std::byte>(log_buffer); });
+  EXPECT_EQ(unknown, next().log_buffer_bytes) << "InnoDB is not up";
+  log_buffer = {static_cast<std::byte *>(memory), size};
+  const Sample first = next();
+  EXPECT_EQ(size, first.log_buffer_bytes);
+  EXPECT_EQ(size / 4, first.log_buffer_resident_bytes);
+  memset(memory, 1, size / 2);
+  EXPECT_EQ(size / 2, next().log_buffer_resident_bytes);
+  // It is read as seldom as the buffer pool.
+  clock_step_us = 50'000;
+  (void)next();
+  memset(memory, 1, size);
+  EXPECT_EQ(size / 2, next().log_buffer_resident_bytes);
+  EXPECT_EQ(size, next().log_buffer_bytes);
+  clock_step_us = 0;
+  clock_now_us += 60'000'000;
+  EXPECT_EQ(size, next().log_buffer_resident_bytes);
+  memdiag::fault::arm(memdiag::fault::Point::pages);
+  EXPECT_EQ(unknown, next().log_buffer_resident_bytes);
+  memdiag::fault::disarm();
+  munmap(memory, size);
+}
+
+TEST_F(History, MappedFiles) {
+  constexpr size_t size = 32 << 20;
+  const std::string path = m_tree.at("/mapped");
+  const auto of_file = [&path](int file) {
+    EXPECT_EQ(0, ftruncate(file, size));
+    void *const memory =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    EXPECT_NE(MAP_FAILED, memory);
+    return memory;
+  };
+  (void)open();
+  const Sample before = next();
+  ASSERT_NE(unknown, before.file_bytes);
+  // The one on a disk, the other in memory: tmpdir may be either.
+  for (const int file : {::open(path.c_str(), O_RDWR | O_CREAT, 0600),
+                         memfd_create("mapped", 0)}) {
+    ASSERT_LE(0, file);
+    void *const memory = of_file(file);
+    memset(memory, 1, size);
+    const Sample with = next();
+    EXPECT_LT(before.file_bytes + size / 4 * 3, with.file_bytes);
+    EXPECT_LE(with.file_bytes, with.rss_bytes);
+    munmap(memory, size);
+    close(file);
+  }
+}
+
 uint64_t refreshes() { return mallctl::read<Ctl::epoch>().value(); }
 
 TEST_F(History, WhileTheServerRestsTheAllocatorIsReadEveryTenSeconds) {
@@ -386,6 +451,16 @@ TEST_F(History, AnEndWithoutSamplesIsOne) {
   EXPECT_EQ(1u, m_recorder.former_runs()->front().ended);
 }
 
+/** The file has each byte of the figures that are saved, and no other figure.
+ */
+void expect_saved(const Sample &taken, const Sample &read) {
+  const black_box::Saved_sample &of_memory = taken;
+  const black_box::Saved_sample &of_file = read;
+  EXPECT_EQ(0, memcmp(&of_memory, &of_file, sizeof of_memory));
+  EXPECT_NE(unknown, taken.file_bytes);
+  EXPECT_EQ(unknown, read.file_bytes);
+}
+
 TEST_F(History, AShutdownIsSeenByTheNextStart) {
   (void)open();
   (void)next();
@@ -399,7 +474,7 @@ TEST_F(History, AShutdownIsSeenByTheNextStart) {
   ASSERT_EQ(run.size() + 1, former.size());
   for (size_t i = 0; i < former.size(); ++i)
     EXPECT_EQ(i + 1 == former.size() ? 1u : 0u, former[i].ended);
-  EXPECT_EQ(0, memcmp(&former[0], &run[0], sizeof run[0]));
+  expect_saved(run[0], former[0]);
 }
 
 /** They may be 86,400, and WHERE RUN = 0 wants none of them. */
@@ -414,7 +489,7 @@ TEST_F(History, ReadersShareTheSamplesOfFormerRuns) {
   // They stay for as long as they are read.
   m_recorder.close();
   EXPECT_TRUE(m_recorder.former_runs()->empty());
-  EXPECT_EQ(0, memcmp(&first, &former->front(), sizeof first));
+  expect_saved(first, former->front());
 }
 
 /** InnoDB writes its pages after the plugin has ended, for minutes. */
