@@ -19,9 +19,9 @@
 void execute(THD *thd, Prepared_statement *statement, bool has_new_types,
              ulong flags, PS_PARAM *parameters) asm(  //
     "__real__Z19mysqld_stmt_executeP3THDP18Prepared_statementbmP8PS_PARAM");
-void execute_and_forget_refusal(
-    THD *thd, Prepared_statement *statement, bool has_new_types, ulong flags,
-    PS_PARAM *parameters) asm(  //
+void execute_and_forget_refusal(THD *thd, Prepared_statement *statement,
+                                bool has_new_types, ulong flags,
+                                PS_PARAM *parameters) asm(  //
     "__wrap__Z19mysqld_stmt_executeP3THDP18Prepared_statementbmP8PS_PARAM");
 
 void execute_and_forget_refusal(THD *thd, Prepared_statement *statement,
