@@ -137,7 +137,8 @@ class Ceiling(unittest.TestCase):
 class Again(unittest.TestCase):
     def test_a_server_that_was_started_anew_has_not_grown_from_what_it_had(self):
         screen = Screen(Target(host="db1", ssl_mode="DISABLED"))
-        samples = [{"time": 1.0, "rss": 9 << 30}, Gone("it went away"), {"time": 5.0, "rss": 1 << 30}]
+        gone = [Gone("it was ended"), Gone("it went away")]
+        samples = [{"time": 1.0, "rss": 9 << 30}, *gone, {"time": 5.0, "rss": 1 << 30}]
         with (
             mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])),
             mock.patch.object(Sampler, "sample", side_effect=samples),
@@ -149,6 +150,30 @@ class Again(unittest.TestCase):
             screen.refresh()
         self.assertEqual((screen.growth, screen.purges, screen.digests), (0, [], []))
         screen.close()
+
+    def test_a_server_that_ended_the_session_is_up_and_has_grown(self):
+        """wait_timeout, or a KILL."""
+        for uptime, other, growth in ((110, {}, 1 << 30), (3, {}, 0), (110, {"server_uuid": "b"}, 0)):
+            server = OldServer(SERVERS[0])
+            samples = [
+                {"time": 1.0, "uptime": 100, "rss": 1 << 30},
+                Gone("it was ended"),
+                {"time": 11.0, "uptime": uptime, "rss": 2 << 30},
+            ]
+            screen = Screen(Target(host="db1", ssl_mode="DISABLED"), every=20_000)
+            variables = server.sources["variables"]["rows"][0]
+            with (
+                self.subTest(uptime=uptime, **other),
+                mock.patch("memdiag.connect.session.pymysql", lambda server=server: server),
+                mock.patch.object(Sampler, "sample", side_effect=samples),
+                mock.patch.dict(variables, {"server_uuid": "a"}),
+            ):
+                screen.refresh()
+                with mock.patch.dict(variables, other):
+                    screen.refresh()
+                self.assertEqual((screen.down, screen.growth), ("", growth))
+                self.assertEqual(server.sent.count("SET SESSION wait_timeout = 60000"), 2)
+                screen.close()
 
 
 class Receipt(unittest.TestCase):

@@ -7,7 +7,6 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from memdiag.collect.sample import Sampler
 from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.options import Target
-from memdiag.connect.session import Refused, Session
+from memdiag.connect.session import Gone, Refused, Session
 from memdiag.durations import seconds_of
 from memdiag.files import json_of
 from memdiag.judge.ceiling import LEVELS
@@ -52,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         raise Problem("top needs a terminal of Linux or macOS; memdiag report --text does without") from None
     _rich()
     (target,) = chosen_targets(options, [options.server] if options.server else [])
-    screen = Screen(target)
+    screen = Screen(target, every)
     screen.refresh()
     if screen.down:
         raise Problem(screen.down)
@@ -86,7 +85,7 @@ class Screen:
     """The figures on the screen, and the work of each key."""
 
     target: Target
-    clock: Callable[[], float] = time.time
+    every: float = 2.0  # seconds between two looks
     sample: dict[str, Any] = field(default_factory=dict)
     history: list[tuple[float, float]] = field(default_factory=list)
     sessions: list[dict[str, Any]] = field(default_factory=list)
@@ -99,20 +98,20 @@ class Screen:
     ended: bool = False
     _session: Session | None = None
     _sampler: Sampler | None = None
+    _run: tuple[dict[str, Any], float] | None = None  # the server that was seen last, and when it was started
 
     def refresh(self) -> None:
         """Read everything; a server that is gone is asked again the next time."""
+        had_session = self._session is not None
         try:
-            if self._session is None or self._sampler is None:
-                self._session = Session(self.target)
-                self._sampler = Sampler(self._session)
-                # It may have been started anew, or be another one behind the same name.
-                self.history, self.purges, self.digests = [], [], []
-            self.sample = self._sampler.sample()
-            self.sessions = self._sessions()
-            if self._sampler.ours:
-                self.purges = self._rows(_PURGES)
-                self.digests = self._rows(_DIGESTS)
+            try:
+                self._look()
+            except Gone:
+                # The server or a person may have ended the session, while the server is up.
+                if not had_session:
+                    raise
+                self.close()
+                self._look()
             self.down = ""
         except Problem as problem:
             self.down = str(problem)
@@ -170,6 +169,30 @@ class Screen:
         self._session = self._sampler = None
 
     # Internals.
+
+    def _look(self) -> None:
+        is_new = self._session is None or self._sampler is None
+        if is_new:
+            self._session = Session(self.target)
+            self._session.stay(self.every)
+            self._sampler = Sampler(self._session)
+        assert self._sampler
+        self.sample = self._sampler.sample()
+        # It may have been started anew, or be another one behind the same name.
+        if is_new and not self._is_same_run(self._sampler.server):
+            self.history, self.purges, self.digests = [], [], []
+        self.sessions = self._sessions()
+        if self._sampler.ours:
+            self.purges = self._rows(_PURGES)
+            self.digests = self._rows(_DIGESTS)
+
+    def _is_same_run(self, server: dict[str, Any]) -> bool:
+        """Whether the server of a new session is the one that was asked before. Uptimes are of whole seconds."""
+        before, uptime = self._run, self.sample.get("uptime")
+        self._run = None if uptime is None else (server, self.sample["time"] - uptime)
+        if before is None or self._run is None:
+            return False
+        return before[0] == server and abs(before[1] - self._run[1]) <= 2
 
     def _rows(self, statement: str) -> list[dict[str, Any]]:
         assert self._session
