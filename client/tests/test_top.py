@@ -1,10 +1,14 @@
 """The live screen with names that are markup, and with a server that refuses."""
 
+import contextlib
 import io
+import os
+import threading
 import unittest
 from unittest import mock
 
 from memdiag.collect.sample import Sampler
+from memdiag.commands import top
 from memdiag.commands.top import Screen, layout
 from memdiag.connect.options import Target
 from memdiag.connect.session import Gone, Refused
@@ -118,6 +122,65 @@ class Keys(unittest.TestCase):
             self.assertEqual((screen.ended, screen.asking, screen.message), (False, False, ""), key)
         screen.key("q")
         self.assertTrue(screen.ended)
+
+
+class Stopped(unittest.TestCase):
+    """A server that is stopped answers after a time-out of 30 s, or not at all."""
+
+    setUp = Names.setUp
+
+    def shown(self, screen: Screen) -> tuple[threading.Thread, int, list[BaseException]]:
+        """Runs the screen; its keys are written into the handle."""
+        read, write = os.pipe()
+        faults: list[BaseException] = []
+
+        def show() -> None:
+            try:
+                top._show(screen, 0.2)
+            except BaseException as fault:
+                faults.append(fault)
+
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, read)
+            stack.callback(os.close, write)
+            stack.enter_context(mock.patch.object(top, "_raw_keys", lambda: contextlib.nullcontext(read)))
+            stack.enter_context(mock.patch("sys.stdout", io.StringIO()))
+            self.addCleanup(stack.pop_all().close)
+        thread = threading.Thread(target=show, daemon=True)
+        thread.start()
+        return thread, write, faults
+
+    def test_keys_are_obeyed_while_it_is_waited_for(self):
+        asked, answers = threading.Event(), threading.Event()
+        self.addCleanup(answers.set)
+
+        def hang() -> None:
+            asked.set()
+            answers.wait()
+
+        screen = Screen(Target(host="db1"))
+        with mock.patch.object(screen, "refresh", hang):
+            thread, keys, faults = self.shown(screen)
+            self.assertTrue(asked.wait(60))
+            os.write(keys, b"oq")
+            thread.join(20)
+            self.assertFalse(thread.is_alive())
+        self.assertEqual((screen.ended, screen.order, faults), (True, "time", []))
+
+    def test_a_fault_ends_it(self):
+        screen = Screen(Target(host="db1"))
+        with mock.patch.object(screen, "refresh", side_effect=LookupError("a fault")):
+            thread, _, faults = self.shown(screen)
+            thread.join(20)
+        self.assertEqual([str(fault) for fault in faults], ["a fault"])
+
+    def test_no_report_is_begun_at_the_end(self):
+        """Its file would be left half written."""
+        screen = Screen(Target(host="db1"))
+        thread, keys, _ = self.shown(screen)
+        os.write(keys, b"q")
+        thread.join(20)
+        self.assertFalse(screen.writing.acquire(blocking=False))
 
 
 class Ceiling(unittest.TestCase):

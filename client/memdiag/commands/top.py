@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import queue
 import select
 import sys
+import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,7 +85,10 @@ _NO_RIGHT = (1142, 1227)  # SELECT on a table; PROCESS
 
 @dataclass
 class Screen:
-    """The figures on the screen, and the work of each key."""
+    """The figures on the screen, and the work of each key.
+
+    Tasks that ask the server go through `work`, which may do them in another thread, one after the other. All else is
+    for the thread that draws. Lists are replaced and never changed, so it may draw meanwhile."""
 
     target: Target
     every: float = 2.0  # seconds between two looks
@@ -96,6 +102,8 @@ class Screen:
     message: str = ""
     asking: bool = False  # to confirm the purge
     ended: bool = False
+    work: Callable[[Callable[[], None]], None] = lambda task: task()
+    writing: threading.Lock = field(default_factory=threading.Lock)  # held while a file is written
     _session: Session | None = None
     _sampler: Sampler | None = None
     _run: tuple[dict[str, Any], float] | None = None  # the server that was seen last, and when it was started
@@ -119,15 +127,15 @@ class Screen:
             return
         rss = self.sample.get("rss")
         if rss is not None:
-            self.history.append((self.sample["time"], rss))
-            newest = self.history[-1][0]
-            self.history = [one for one in self.history if one[0] >= newest - TREND_SECONDS]
+            newest = self.sample["time"]
+            self.history = [one for one in [*self.history, (newest, rss)] if one[0] >= newest - TREND_SECONDS]
 
     def key(self, key: str) -> None:
         if self.asking:
             self.asking = False
             if key == "y":
-                self._purge()
+                self.message = "purging"
+                self.work(self._purge)
             else:
                 self.message = "not purged"
         elif key == "q":
@@ -135,9 +143,10 @@ class Screen:
         elif key in ("o", "s"):
             self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
             self.message = f"ordered by {self.order}"
-            self.refresh()
+            self.work(self.refresh)
         elif key == "p":
-            if self._sampler is None or not self._sampler.ours:
+            sampler = self._sampler
+            if sampler is None or not sampler.ours:
                 self.message = "only a server with memdiag can be purged"
             else:
                 unused = size(self.sample.get("unused"))
@@ -145,7 +154,8 @@ class Screen:
                 # The keys come first: the end of the line may be cut.
                 self.message = f"y: give back {unused}, other keys: no (unused pages, memdiag_purge('all'))"
         elif key == "r":
-            self._report()
+            self.message = "making a report"
+            self.work(self._report)
 
     @property
     def seconds_to_limit(self) -> float | None:
@@ -161,7 +171,8 @@ class Screen:
 
     @property
     def growth(self) -> float | None:
-        return self.history[-1][1] - self.history[0][1] if self.history else None
+        history = self.history
+        return history[-1][1] - history[0][1] if history else None
 
     def close(self) -> None:
         if self._session is not None:
@@ -187,7 +198,7 @@ class Screen:
             self.digests = self._rows(_DIGESTS)
 
     def _is_same_run(self, server: dict[str, Any]) -> bool:
-        """Whether the server of a new session is the one that was asked before. Uptimes are of whole seconds."""
+        """A new session may be with the run of the server that was asked before. Uptimes are of whole seconds."""
         before, uptime = self._run, self.sample.get("uptime")
         self._run = None if uptime is None else (server, self.sample["time"] - uptime)
         if before is None or self._run is None:
@@ -238,7 +249,9 @@ class Screen:
             if not page.reports:
                 raise Problem("; ".join(problems))
             path = Path(file_name(page))
-            write_whole(path, RENDERERS["html"](page))
+            text = RENDERERS["html"](page)
+            with self.writing:
+                write_whole(path, text)
             self.message = f"saved here: {path}"
         except Problem as problem:
             self.message = f"no report: {problem}"
@@ -417,22 +430,61 @@ def _raw_keys():
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
 
 
+class _Worker:
+    """Does one task after the other, so that keys do not wait for a server that hangs."""
+
+    def __init__(self) -> None:
+        self._tasks: queue.Queue[Callable[[], None]] = queue.Queue()
+        self._faults: list[BaseException] = []
+        # A daemon: the program ends without waiting for it.
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def __call__(self, task: Callable[[], None]) -> None:
+        self._tasks.put(task)
+
+    def is_busy(self) -> bool:
+        """@raises what a task has raised"""
+        if self._faults:
+            raise self._faults[0]
+        return self._tasks.unfinished_tasks > 0
+
+    def _work(self) -> None:
+        while True:
+            task = self._tasks.get()
+            try:
+                task()
+            except BaseException as fault:
+                self._faults.append(fault)
+            self._tasks.task_done()
+
+
 def _show(screen: Screen, every: float) -> None:
     from rich.console import Console
     from rich.live import Live
 
     console = Console()
-    with _raw_keys() as handle, Live(console=console, screen=True, auto_refresh=False) as live:
-        following = time.monotonic() + every
-        while not screen.ended:
-            live.update(layout(screen, console.size.height, console.size.width), refresh=True)
-            wait = max(0.0, min(following - time.monotonic(), 0.5))
-            if select.select([handle], [], [], wait)[0]:
-                for key in os.read(handle, 64).decode(errors="replace"):
-                    screen.key(key)
-                continue
-            if time.monotonic() >= following:
-                if not screen.asking:
-                    screen.refresh()
-                following = time.monotonic() + every
-    screen.close()
+    screen.work = worker = _Worker()
+    try:
+        with _raw_keys() as handle, Live(console=console, screen=True, auto_refresh=False) as live:
+            following = time.monotonic() + every
+            while not screen.ended:
+                live.update(layout(screen, console.size.height, console.size.width), refresh=True)
+                if worker.is_busy():
+                    # The pause begins at the end of a look. That is drawn soon.
+                    following = time.monotonic() + every
+                    wait = 0.1
+                else:
+                    wait = max(0.0, min(following - time.monotonic(), 0.5))
+                if select.select([handle], [], [], wait)[0]:
+                    for key in os.read(handle, 64).decode(errors="replace"):
+                        screen.key(key)
+                    continue
+                if time.monotonic() >= following:
+                    if not screen.asking:
+                        screen.work(screen.refresh)
+                    following = time.monotonic() + every
+    finally:
+        # For good: the end of the program would leave a file half written.
+        screen.writing.acquire()
+    if not worker.is_busy():
+        screen.close()
