@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import venv
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,6 +49,7 @@ def main() -> int:
                 run(checks, kind, command, server)
         (made_wheel,) = [path for path in made[0] if path.suffix == ".whl"]
         without_root(checks, made_wheel)
+        built_before(checks, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return checks.finish()
@@ -134,6 +136,22 @@ def without_root(checks: Checks, made_wheel: Path) -> None:
                     break
             good = "there is no socket /no.sock" in done.stderr + done.stdout
             checks.check(f"{name} installs the wheel without root", good, "" if good else last_line(done.stderr))
+
+
+def built_before(checks: Checks, folder: Path) -> None:
+    """pip builds in the folder of the sources, where an older version's build has left a module."""
+    source, out = folder / "source", folder / "built_before"
+    shutil.copytree(ROOT / "client", source, ignore=shutil.ignore_patterns("build", "__pycache__"))
+    left = source / "build/lib/memdiag/gone.py"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    done = captured([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", out, source])
+    names = [name for path in out.glob("*.whl") for name in zipfile.ZipFile(path).namelist()]
+    checks.check(
+        "a wheel has nothing of an earlier build",
+        "memdiag/cli.py" in names and "memdiag/gone.py" not in names,
+        last_line(done.stderr) if done.stderr else "",
+    )
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -466,6 +467,11 @@ class Terminal:
     def text(self) -> str:
         return self._run("capture-pane", "-p", "-t", "t")
 
+    def stands_for(self, seconds: float) -> bool:
+        before = self.text()
+        time.sleep(seconds)
+        return self.text() == before
+
     def press(self, key: str) -> None:
         self._run("send-keys", "-t", "t", key)
 
@@ -522,6 +528,21 @@ def top(checks: Checks, server: Server, folder: Path) -> None:
         checks.check("and comes back", bool(back))
         screen.press("q")
         checks.check("q ends it", bool(screen.shows("ended with 0")))
+    with terminal(folder, words) as screen:
+        screen.shows("RSS .*of")
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            still = until(lambda: screen.stands_for(1.5))
+            began = time.monotonic()
+            screen.press("q")
+            ended = screen.shows("ended with 0")
+            seconds = time.monotonic() - began
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        # The time-out of an answer is 30 s.
+        checks.check(
+            "q ends it while a stopped server is waited for", still and ended and seconds < 10, f"{seconds:.1f} s"
+        )
 
 
 # --- main ------------------------------------------------------------------------------

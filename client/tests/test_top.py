@@ -1,10 +1,14 @@
 """The live screen with names that are markup, and with a server that refuses."""
 
+import contextlib
 import io
+import os
+import threading
 import unittest
 from unittest import mock
 
 from memdiag.collect.sample import Sampler
+from memdiag.commands import top
 from memdiag.commands.top import Screen, layout
 from memdiag.connect.options import Target
 from memdiag.connect.session import Gone, Refused
@@ -120,6 +124,65 @@ class Keys(unittest.TestCase):
         self.assertTrue(screen.ended)
 
 
+class Stopped(unittest.TestCase):
+    """A server that is stopped answers after a time-out of 30 s, or not at all."""
+
+    setUp = Names.setUp
+
+    def shown(self, screen: Screen) -> tuple[threading.Thread, int, list[BaseException]]:
+        """Runs the screen; its keys are written into the handle."""
+        read, write = os.pipe()
+        faults: list[BaseException] = []
+
+        def show() -> None:
+            try:
+                top._show(screen, 0.2)
+            except BaseException as fault:
+                faults.append(fault)
+
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, read)
+            stack.callback(os.close, write)
+            stack.enter_context(mock.patch.object(top, "_raw_keys", lambda: contextlib.nullcontext(read)))
+            stack.enter_context(mock.patch("sys.stdout", io.StringIO()))
+            self.addCleanup(stack.pop_all().close)
+        thread = threading.Thread(target=show, daemon=True)
+        thread.start()
+        return thread, write, faults
+
+    def test_keys_are_obeyed_while_it_is_waited_for(self):
+        asked, answers = threading.Event(), threading.Event()
+        self.addCleanup(answers.set)
+
+        def hang() -> None:
+            asked.set()
+            answers.wait()
+
+        screen = Screen(Target(host="db1"))
+        with mock.patch.object(screen, "refresh", hang):
+            thread, keys, faults = self.shown(screen)
+            self.assertTrue(asked.wait(60))
+            os.write(keys, b"oq")
+            thread.join(20)
+            self.assertFalse(thread.is_alive())
+        self.assertEqual((screen.ended, screen.order, faults), (True, "time", []))
+
+    def test_a_fault_ends_it(self):
+        screen = Screen(Target(host="db1"))
+        with mock.patch.object(screen, "refresh", side_effect=LookupError("a fault")):
+            thread, _, faults = self.shown(screen)
+            thread.join(20)
+        self.assertEqual([str(fault) for fault in faults], ["a fault"])
+
+    def test_no_report_is_begun_at_the_end(self):
+        """Its file would be left half written."""
+        screen = Screen(Target(host="db1"))
+        thread, keys, _ = self.shown(screen)
+        os.write(keys, b"q")
+        thread.join(20)
+        self.assertFalse(screen.writing.acquire(blocking=False))
+
+
 class Ceiling(unittest.TestCase):
     setUp = Names.setUp
 
@@ -137,7 +200,8 @@ class Ceiling(unittest.TestCase):
 class Again(unittest.TestCase):
     def test_a_server_that_was_started_anew_has_not_grown_from_what_it_had(self):
         screen = Screen(Target(host="db1", ssl_mode="DISABLED"))
-        samples = [{"time": 1.0, "rss": 9 << 30}, Gone("it went away"), {"time": 5.0, "rss": 1 << 30}]
+        gone = [Gone("it was ended"), Gone("it went away")]
+        samples = [{"time": 1.0, "rss": 9 << 30}, *gone, {"time": 5.0, "rss": 1 << 30}]
         with (
             mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])),
             mock.patch.object(Sampler, "sample", side_effect=samples),
@@ -149,6 +213,30 @@ class Again(unittest.TestCase):
             screen.refresh()
         self.assertEqual((screen.growth, screen.purges, screen.digests), (0, [], []))
         screen.close()
+
+    def test_a_server_that_ended_the_session_is_up_and_has_grown(self):
+        """wait_timeout, or a KILL."""
+        for uptime, other, growth in ((110, {}, 1 << 30), (3, {}, 0), (110, {"server_uuid": "b"}, 0)):
+            server = OldServer(SERVERS[0])
+            samples = [
+                {"time": 1.0, "uptime": 100, "rss": 1 << 30},
+                Gone("it was ended"),
+                {"time": 11.0, "uptime": uptime, "rss": 2 << 30},
+            ]
+            screen = Screen(Target(host="db1", ssl_mode="DISABLED"), every=20_000)
+            variables = server.sources["variables"]["rows"][0]
+            with (
+                self.subTest(uptime=uptime, **other),
+                mock.patch("memdiag.connect.session.pymysql", lambda server=server: server),
+                mock.patch.object(Sampler, "sample", side_effect=samples),
+                mock.patch.dict(variables, {"server_uuid": "a"}),
+            ):
+                screen.refresh()
+                with mock.patch.dict(variables, other):
+                    screen.refresh()
+                self.assertEqual((screen.down, screen.growth), ("", growth))
+                self.assertEqual(server.sent.count("SET SESSION wait_timeout = 60000"), 2)
+                screen.close()
 
 
 class Receipt(unittest.TestCase):

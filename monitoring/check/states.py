@@ -177,6 +177,19 @@ def of_writing() -> Iterator[State]:
         },
         {100: []},
     )
+    # Others have the rest of the machine, or of the control group: this process alone would have hours.
+    for what, left in (("machine", "host_available_bytes"), ("group", "host_room_bytes")):
+        yield written(
+            f"others_use_the_rest_of_the_{what}",
+            {
+                SESSION: "4000000000+200000000x40",
+                "process_resident_bytes": "4000000000+200000000x40",
+                "process_limit_bytes": "64000000000x40",
+                "process_until_limit_seconds": "5400-60x40",
+                left: "18000000000-200000000x40",
+            },
+            {5: [], 30: [], 35: [REACHES]},
+        )
     # A single step of 400 MB is no growth, although for 15 minutes the server's line leads to the limit.
     yield written(
         "one_step",

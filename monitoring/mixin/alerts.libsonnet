@@ -9,15 +9,27 @@
   // The server's own forecast is a line through at most 15 minutes of RSS. A burst or a start
   // tilts it for so long. Therefore two more conditions hold. RSS without the buffer pool must
   // have grown in every part (5 or 20 minutes) of the time since `age` ago. And the slowest part
-  // must lead to the limit, too. The buffer pool is left out, because it stops at its size.
+  // must lead to the limit, too, or take all that others leave of it. The buffer pool is left out,
+  // because it stops at its size.
   local reaches(seconds, part, window, age) = |||
     mysql_memdiag_process_until_limit_seconds%(s)s < %(seconds)d
     and
-    min_over_time(instance:mysql_memdiag_beside_buffer_pool_bytes:%(part)s[%(window)s]) * %(seconds)d
-      > clamp_min(mysql_memdiag_process_limit_bytes%(s)s - mysql_memdiag_process_resident_bytes%(s)s, 0)
+    (
+      %(grown)s
+        > clamp_min(mysql_memdiag_process_limit_bytes%(s)s - mysql_memdiag_process_resident_bytes%(s)s, 0)
+      or
+      %(grown)s > mysql_memdiag_host_room_bytes%(s)s
+      or
+      %(grown)s > mysql_memdiag_host_available_bytes%(s)s
+    )
     and
     mysql_memdiag_process_resident_bytes%(s)s offset %(age)s
-  ||| % { s: c.s, seconds: seconds, part: part, window: window, age: age },
+  ||| % {
+    s: c.s,
+    seconds: seconds,
+    age: age,
+    grown: 'min_over_time(instance:mysql_memdiag_beside_buffer_pool_bytes:%s[%s]) * %d' % [part, window, seconds],
+  },
 
   prometheusAlerts+:: {
     groups+: [

@@ -17,6 +17,7 @@ from memdiag.moments import Moment, is_file, of_file, of_snapshot
 from memdiag.problem import Problem, WrongOption, warn
 from memdiag.progress import Progress
 
+FORMAT = "memdiag-diff/1"
 # The exit status of memdiag diff alone: something grew by more than --max-growth.
 EXCEEDED = 3
 MOST = 15
@@ -65,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
         print(
             json.dumps(
                 {
+                    "format": FORMAT,
                     "before": {"label": before.label, "time": before.time},
                     "after": {"label": after.label, "time": after.time},
                     "differences": [asdict(one) for one in found],

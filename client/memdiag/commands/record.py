@@ -22,9 +22,6 @@ from memdiag.problem import Problem, WrongOption, warn
 from memdiag.progress import Progress
 from memdiag.recording import FORMAT
 
-# Seconds that the server shall wait for the next sample: its own wait_timeout may be shorter than --every.
-_LEAST_WAIT = 28800
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("server", nargs="?", metavar="SERVER", help="as for report")
@@ -191,7 +188,7 @@ class Recorder:
 
     def _connect(self) -> None:
         self._session = Session(self._target)
-        self._session.stay(max(_LEAST_WAIT, 3 * self._every))
+        self._session.stay(self._every)
         self._sampler = Sampler(self._session)
         server = self._sampler.server
         self._server = self._server or server

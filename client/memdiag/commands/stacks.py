@@ -16,6 +16,7 @@ from memdiag.model.units import count, size
 from memdiag.model.words import printable
 from memdiag.problem import Problem, WrongOption
 
+FORMAT = "memdiag-stacks/1"
 MOST = 10
 
 
@@ -43,7 +44,8 @@ def run(options: argparse.Namespace) -> int:
     folders = (*options.debug_folder, lines.DEBUG_FOLDER)
     known, missing = lines_of_modules(frames, folders)
     if options.json:
-        print(json.dumps({"stacks": plain(stacks, frames, known), "without_lines": missing}, indent=1))
+        document = {"format": FORMAT, "stacks": plain(stacks, frames, known), "without_lines": missing}
+        print(json.dumps(document, indent=1))
     else:
         print(printable("\n".join(shown(stacks, frames, known, missing))))
     return 0

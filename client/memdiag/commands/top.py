@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import queue
 import select
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -16,7 +18,7 @@ from typing import Any
 from memdiag.collect.sample import Sampler
 from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.options import Target
-from memdiag.connect.session import Refused, Session
+from memdiag.connect.session import Gone, Refused, Session
 from memdiag.durations import seconds_of
 from memdiag.files import json_of
 from memdiag.judge.ceiling import LEVELS
@@ -52,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         raise Problem("top needs a terminal of Linux or macOS; memdiag report --text does without") from None
     _rich()
     (target,) = chosen_targets(options, [options.server] if options.server else [])
-    screen = Screen(target)
+    screen = Screen(target, every)
     screen.refresh()
     if screen.down:
         raise Problem(screen.down)
@@ -83,10 +85,13 @@ _NO_RIGHT = (1142, 1227)  # SELECT on a table; PROCESS
 
 @dataclass
 class Screen:
-    """The figures on the screen, and the work of each key."""
+    """The figures on the screen, and the work of each key.
+
+    Tasks that ask the server go through `work`, which may do them in another thread, one after the other. All else is
+    for the thread that draws. Lists are replaced and never changed, so it may draw meanwhile."""
 
     target: Target
-    clock: Callable[[], float] = time.time
+    every: float = 2.0  # seconds between two looks
     sample: dict[str, Any] = field(default_factory=dict)
     history: list[tuple[float, float]] = field(default_factory=list)
     sessions: list[dict[str, Any]] = field(default_factory=list)
@@ -97,22 +102,24 @@ class Screen:
     message: str = ""
     asking: bool = False  # to confirm the purge
     ended: bool = False
+    work: Callable[[Callable[[], None]], None] = lambda task: task()
+    writing: threading.Lock = field(default_factory=threading.Lock)  # held while a file is written
     _session: Session | None = None
     _sampler: Sampler | None = None
+    _run: tuple[dict[str, Any], float] | None = None  # the server that was seen last, and when it was started
 
     def refresh(self) -> None:
         """Read everything; a server that is gone is asked again the next time."""
+        had_session = self._session is not None
         try:
-            if self._session is None or self._sampler is None:
-                self._session = Session(self.target)
-                self._sampler = Sampler(self._session)
-                # It may have been started anew, or be another one behind the same name.
-                self.history, self.purges, self.digests = [], [], []
-            self.sample = self._sampler.sample()
-            self.sessions = self._sessions()
-            if self._sampler.ours:
-                self.purges = self._rows(_PURGES)
-                self.digests = self._rows(_DIGESTS)
+            try:
+                self._look()
+            except Gone:
+                # The server or a person may have ended the session, while the server is up.
+                if not had_session:
+                    raise
+                self.close()
+                self._look()
             self.down = ""
         except Problem as problem:
             self.down = str(problem)
@@ -120,15 +127,15 @@ class Screen:
             return
         rss = self.sample.get("rss")
         if rss is not None:
-            self.history.append((self.sample["time"], rss))
-            newest = self.history[-1][0]
-            self.history = [one for one in self.history if one[0] >= newest - TREND_SECONDS]
+            newest = self.sample["time"]
+            self.history = [one for one in [*self.history, (newest, rss)] if one[0] >= newest - TREND_SECONDS]
 
     def key(self, key: str) -> None:
         if self.asking:
             self.asking = False
             if key == "y":
-                self._purge()
+                self.message = "purging"
+                self.work(self._purge)
             else:
                 self.message = "not purged"
         elif key == "q":
@@ -136,9 +143,10 @@ class Screen:
         elif key in ("o", "s"):
             self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
             self.message = f"ordered by {self.order}"
-            self.refresh()
+            self.work(self.refresh)
         elif key == "p":
-            if self._sampler is None or not self._sampler.ours:
+            sampler = self._sampler
+            if sampler is None or not sampler.ours:
                 self.message = "only a server with memdiag can be purged"
             else:
                 unused = size(self.sample.get("unused"))
@@ -146,7 +154,8 @@ class Screen:
                 # The keys come first: the end of the line may be cut.
                 self.message = f"y: give back {unused}, other keys: no (unused pages, memdiag_purge('all'))"
         elif key == "r":
-            self._report()
+            self.message = "making a report"
+            self.work(self._report)
 
     @property
     def seconds_to_limit(self) -> float | None:
@@ -162,7 +171,8 @@ class Screen:
 
     @property
     def growth(self) -> float | None:
-        return self.history[-1][1] - self.history[0][1] if self.history else None
+        history = self.history
+        return history[-1][1] - history[0][1] if history else None
 
     def close(self) -> None:
         if self._session is not None:
@@ -170,6 +180,30 @@ class Screen:
         self._session = self._sampler = None
 
     # Internals.
+
+    def _look(self) -> None:
+        is_new = self._session is None or self._sampler is None
+        if is_new:
+            self._session = Session(self.target)
+            self._session.stay(self.every)
+            self._sampler = Sampler(self._session)
+        assert self._sampler
+        self.sample = self._sampler.sample()
+        # It may have been started anew, or be another one behind the same name.
+        if is_new and not self._is_same_run(self._sampler.server):
+            self.history, self.purges, self.digests = [], [], []
+        self.sessions = self._sessions()
+        if self._sampler.ours:
+            self.purges = self._rows(_PURGES)
+            self.digests = self._rows(_DIGESTS)
+
+    def _is_same_run(self, server: dict[str, Any]) -> bool:
+        """A new session may be with the run of the server that was asked before. Uptimes are of whole seconds."""
+        before, uptime = self._run, self.sample.get("uptime")
+        self._run = None if uptime is None else (server, self.sample["time"] - uptime)
+        if before is None or self._run is None:
+            return False
+        return before[0] == server and abs(before[1] - self._run[1]) <= 2
 
     def _rows(self, statement: str) -> list[dict[str, Any]]:
         assert self._session
@@ -215,7 +249,9 @@ class Screen:
             if not page.reports:
                 raise Problem("; ".join(problems))
             path = Path(file_name(page))
-            write_whole(path, RENDERERS["html"](page))
+            text = RENDERERS["html"](page)
+            with self.writing:
+                write_whole(path, text)
             self.message = f"saved here: {path}"
         except Problem as problem:
             self.message = f"no report: {problem}"
@@ -394,22 +430,61 @@ def _raw_keys():
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
 
 
+class _Worker:
+    """Does one task after the other, so that keys do not wait for a server that hangs."""
+
+    def __init__(self) -> None:
+        self._tasks: queue.Queue[Callable[[], None]] = queue.Queue()
+        self._faults: list[BaseException] = []
+        # A daemon: the program ends without waiting for it.
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def __call__(self, task: Callable[[], None]) -> None:
+        self._tasks.put(task)
+
+    def is_busy(self) -> bool:
+        """@raises what a task has raised"""
+        if self._faults:
+            raise self._faults[0]
+        return self._tasks.unfinished_tasks > 0
+
+    def _work(self) -> None:
+        while True:
+            task = self._tasks.get()
+            try:
+                task()
+            except BaseException as fault:
+                self._faults.append(fault)
+            self._tasks.task_done()
+
+
 def _show(screen: Screen, every: float) -> None:
     from rich.console import Console
     from rich.live import Live
 
     console = Console()
-    with _raw_keys() as handle, Live(console=console, screen=True, auto_refresh=False) as live:
-        following = time.monotonic() + every
-        while not screen.ended:
-            live.update(layout(screen, console.size.height, console.size.width), refresh=True)
-            wait = max(0.0, min(following - time.monotonic(), 0.5))
-            if select.select([handle], [], [], wait)[0]:
-                for key in os.read(handle, 64).decode(errors="replace"):
-                    screen.key(key)
-                continue
-            if time.monotonic() >= following:
-                if not screen.asking:
-                    screen.refresh()
-                following = time.monotonic() + every
-    screen.close()
+    screen.work = worker = _Worker()
+    try:
+        with _raw_keys() as handle, Live(console=console, screen=True, auto_refresh=False) as live:
+            following = time.monotonic() + every
+            while not screen.ended:
+                live.update(layout(screen, console.size.height, console.size.width), refresh=True)
+                if worker.is_busy():
+                    # The pause begins at the end of a look. That is drawn soon.
+                    following = time.monotonic() + every
+                    wait = 0.1
+                else:
+                    wait = max(0.0, min(following - time.monotonic(), 0.5))
+                if select.select([handle], [], [], wait)[0]:
+                    for key in os.read(handle, 64).decode(errors="replace"):
+                        screen.key(key)
+                    continue
+                if time.monotonic() >= following:
+                    if not screen.asking:
+                        screen.work(screen.refresh)
+                    following = time.monotonic() + every
+    finally:
+        # For good: the end of the program would leave a file half written.
+        screen.writing.acquire()
+    if not worker.is_busy():
+        screen.close()

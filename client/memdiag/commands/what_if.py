@@ -23,6 +23,7 @@ from memdiag.progress import Progress
 from memdiag.recording import is_recording, parsed
 from memdiag.replay import Outcome, Sample, replay
 
+FORMAT = "memdiag-what-if/1"
 # The kernel needs some room, and the next peak is not the last one.
 RESERVE = 1.1
 NOT_SURVIVED = 3
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     values = values_of(options.set)
     samples, view, gives_back = _read(options)
     result: list[str] = []
-    document: dict[str, Any] = {"limit": limit, "set": values}
+    document: dict[str, Any] = {"format": FORMAT, "limit": limit, "set": values}
     code = 0
     if limit is not None:
         if not samples:

@@ -26,6 +26,8 @@ STATEMENT_SECONDS = 20
 # No server sends that much. One that means harm could fill this machine's memory.
 ANSWER_BYTES = 128 << 20
 _CLIENT_ERRORS = range(2000, 3000)
+# Seconds of wait_timeout for those who look again and again; the server's own may be shorter than their pause.
+_LEAST_WAIT = 28800
 _LONGEST_WAIT = 2_147_483  # of wait_timeout on Windows; elsewhere more is allowed
 _WRONG_ACCOUNT = (1044, 1045, 1698, 3118, 3955)
 _NO_CONNECTION_LEFT = 1040
@@ -102,10 +104,11 @@ class Session:
         trace(f"{self.target.label}: {len(result)} rows in {milliseconds:.0f} ms: {' '.join(statement.split())}")
         return result
 
-    def stay(self, seconds: float) -> None:
-        """The server shall not end the session while it asks nothing for so long."""
+    def stay(self, every: float) -> None:
+        """The server shall not end the session between two looks so many seconds apart."""
+        seconds = min(max(_LEAST_WAIT, int(3 * every)), _LONGEST_WAIT)
         with contextlib.suppress(Refused):
-            self.rows(f"SET SESSION wait_timeout = {min(int(seconds), _LONGEST_WAIT)}")
+            self.rows(f"SET SESSION wait_timeout = {seconds}")
 
     def server_process(self) -> int:
         """The process id of the server on the other end of a Unix socket; 0 where that is not known."""
