@@ -78,7 +78,8 @@ TEST(HistoryRows, Copied) {
 
 TEST(HistoryRows, WhatIsUnknownIsEmpty) {
   Sample sample;
-  memset(&sample, 0xff, sizeof sample);
+  black_box::Saved_sample &saved = sample;
+  memset(&saved, 0xff, sizeof saved);
   const Sample samples[] = {sample_at(noon), sample};
   Sample known = samples[1];
   known.time_us = noon + second;
