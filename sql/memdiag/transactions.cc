@@ -15,7 +15,6 @@
 
 #include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/ceiling/taken.h"
-#include "mysys/memdiag/upstream/scope_hooks.h"
 #include "sql/sql_class.h"
 
 int commit(THD *thd, bool all, bool ignore_global_read_lock) asm(
@@ -25,24 +24,23 @@ int commit_and_tell(THD *thd, bool all, bool ignore_global_read_lock) asm(
 int roll_back(THD *thd, bool all) asm("__real__Z17ha_rollback_transP3THDb");
 int roll_back_and_tell(THD *thd,
                        bool all) asm("__wrap__Z17ha_rollback_transP3THDb");
-
 namespace {
 
-/** Within the session's transaction, upstream stores a GTID or reads its
-dictionary in one of its own. A function of a plugin may run statements in a
-session of its own. */
-bool is_within_another(const THD *thd) {
-  return thd->is_operating_gtid_table_implicitly ||
-         thd->is_attachable_transaction_active() ||
-         memdiag::running_statements > 1;
+namespace ceiling = memdiag::ceiling;
+
+/** Within the session's transaction, upstream reads its dictionary in another
+one. A plugin may run statements in a session of its own, and end that. */
+bool is_promised_to(const Transaction_ctx *transaction) {
+  const ceiling::Thread &self = ceiling::thread;
+  return (self.commit_bytes != 0 || self.commit_waited_us != 0) &&
+         self.commit_of == transaction;
 }
 
 /** @param all  not the statement alone */
 void tell_end(const THD *thd, bool all, bool undone) {
-  namespace ceiling = memdiag::ceiling;
-  const ceiling::Thread &self = ceiling::thread;
-  if ((self.commit_bytes == 0 && self.commit_waited_us == 0) ||
-      is_within_another(thd))
+  // Upstream stores a GTID within the transaction.
+  if (!is_promised_to(thd->get_transaction()) ||
+      thd->is_operating_gtid_table_implicitly)
     return;
   if (all || !thd->in_active_multi_stmt_transaction())
     ceiling::transaction_ended();

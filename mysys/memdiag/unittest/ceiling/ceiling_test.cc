@@ -881,6 +881,23 @@ TEST_F(Ceiling, a_transaction_that_ends_otherwise_leaves_nothing_promised) {
   EXPECT_EQ(0, account.promised_bytes());
 }
 
+/** A plugin may run statements of its own session within it. */
+TEST_F(Ceiling, a_promise_is_of_the_transaction_that_got_it_first) {
+  static constexpr int transactions[] = {1, 2};
+  static const int *transaction;
+  transaction = &transactions[0];
+  static constexpr Owner owner{
+      .transaction = [] { return static_cast<const void *>(transaction); }};
+  begin_statement(&owner);
+  EXPECT_TRUE(room_for_commit(20 * mb));
+  transaction = &transactions[1];
+  EXPECT_TRUE(room_for_commit(40 * mb));
+  EXPECT_EQ(&transactions[0], thread.commit_of);
+  transaction_ended();
+  EXPECT_TRUE(room_for_commit(20 * mb));
+  EXPECT_EQ(&transactions[1], thread.commit_of);
+}
+
 TEST_F(Ceiling,
        a_statement_whose_commit_has_no_room_is_refused_after_its_wait) {
   static unsigned errors;

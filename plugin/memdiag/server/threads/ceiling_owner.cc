@@ -285,6 +285,11 @@ bool is_before_parser() {
          thd->m_parser_state == nullptr && !mine.running.passed_gate.load();
 }
 
+const void *transaction() {
+  const THD *const thd = current_thd;
+  return thd == nullptr ? nullptr : thd->get_transaction();
+}
+
 bool must_succeed() {
   const THD *const thd = current_thd;
   return thd != nullptr &&
