@@ -627,9 +627,6 @@ bool value_comes(size_t size) {
 }
 
 void session_begins() {
-  // A thread serves one session after another. An X session may have ended with
-  // a prepared transaction.
-  transaction_ended();
   thread.sends_value = thread.value_in_vain = false;
   (void)end();
   thread.text_waited_us = 0;
