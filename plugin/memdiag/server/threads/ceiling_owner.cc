@@ -251,9 +251,11 @@ bool writes_for_good() {
        table = table->next)
     if ((all || table->query_id != 0) && is_written(*table)) return true;
   // These are locked for writing between statements. HANDLER keeps its number.
+  // A routine may have written any of them. That matters to replicas alone.
+  const bool all_temporary = in_routine && exempt::may_be_logged_as_text(thd);
   for (const TABLE *table = thd->temporary_tables; table != nullptr;
        table = table->next)
-    if ((in_routine || (table->query_id != 0 && !table->open_by_handler)) &&
+    if ((all_temporary || (table->query_id != 0 && !table->open_by_handler)) &&
         is_written(*table))
       return true;
   return false;
