@@ -272,7 +272,8 @@ bool keeps_value() {
 
 uint64_t drops_of_values() {
   const THD *const thd = current_thd;
-  // A session that is reset drops them all, and its counts begin again.
+  // A session that is reset drops them all. Its two counts begin again, but not
+  // the counter of its statements: the next parameter needs another statement.
   return thd == nullptr ? 0
                         : (uint64_t{thd->statement_id_counter} << 32) +
                               thd->status_var.com_stmt_reset +
