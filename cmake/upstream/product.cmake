@@ -213,6 +213,8 @@ function(memdiag_lead_server_calls)
     _Z15ha_commit_transP3THDbb DEFINED sql/handler.cc sql_main)
   memdiag_lead_calls(mysqld sql/transaction.cc "res = ha_rollback_trans[(]thd, true[)]"
     _Z17ha_rollback_transP3THDb DEFINED sql/handler.cc sql_main)
+  memdiag_lead_calls(mysqld sql/sql_class.cc "xa::Transaction_cache::detach[(]trn_ctx[)]"
+    _ZN2xa17Transaction_cache6detachEP15Transaction_ctx DEFINED sql/xa/transaction_cache.cc sql_main)
   # sql/memdiag/refused_parameters.cc
   memdiag_lead_calls(mysqld sql/sql_parse.cc "mysqld_stmt_execute[(]thd, stmt"
     _Z19mysqld_stmt_executeP3THDP18Prepared_statementbmP8PS_PARAM DEFINED sql/sql_prepare.cc sql_main)

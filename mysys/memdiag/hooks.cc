@@ -178,7 +178,7 @@ bool memdiag_refuses_commit(int64_t bytes) {
 }
 
 void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
-  // XA PREPARE ends it for this session, unless xa_detach_on_prepare is OFF.
+  // XA COMMIT and XA ROLLBACK of one that is prepared are seen here alone.
   if (!in_transaction) memdiag::ceiling::transaction_ended();
   if (!block_events::any_is_on() && !profiling::is_on()) {
     (void)statement_gate::statement_ended();
@@ -204,7 +204,7 @@ void memdiag_part_ended(unsigned char *digest) {
 
 void memdiag_session_ended() {
   (void)memdiag::ceiling::end();
-  // Upstream commits or undoes it before, but not one that is prepared.
+  // The session's own has ended. That of a plugin's session may have not.
   memdiag::ceiling::transaction_ended();
   if (block_events::is_on(block_events::sessions)) sessions::session_ended();
   if (!block_events::is_on(block_events::survivors)) return;

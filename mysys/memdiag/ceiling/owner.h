@@ -124,6 +124,9 @@ struct Owner {
   it uses the block. So the block takes hardly any memory, and the thread does
   not wait */
   bool (*ends_at_once)(){nullptr};
+  /** The transaction of the calling thread's session. It is compared with
+  another one, and not looked at. Called where a statement writes a row. */
+  const void *(*transaction)(){nullptr};
   /** The calling thread must have what it asks for. It commits, or its
   transaction is rolled back, as a whole or in part: both give memory back, and
   a commit holds LOCK_log or the like, for which each other one waits. Or it

@@ -480,6 +480,9 @@ bool room_for_commit(int64_t bytes) {
   keep_turn(self);
   if (!self->in_statement || bytes <= self->commit_promised_bytes) return true;
   settle(self);
+  if (self->commit_bytes == 0)
+    self->commit_of =
+        ask_owner(&Owner::transaction, static_cast<const void *>(nullptr));
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   // The bytes that are promised already count for this document.
   const bool has_room =
@@ -624,9 +627,6 @@ bool value_comes(size_t size) {
 }
 
 void session_begins() {
-  // A thread serves one session after another. An X session may have ended with
-  // a prepared transaction.
-  transaction_ended();
   thread.sends_value = thread.value_in_vain = false;
   (void)end();
   thread.text_waited_us = 0;

@@ -100,6 +100,9 @@ struct Thread {
   /** Its transaction takes so much when it commits, as from this figure of
   net_bytes on. The part that was not taken is promised. */
   int64_t commit_bytes{0};
+  /** Owner::transaction says whose that is. A plugin may run statements of its
+  own session within one of another. */
+  const void *commit_of{nullptr};
   int64_t commit_from_bytes{0};
   int64_t commit_promised_bytes{0};
   /** It takes so much for its statements that have ended. */

@@ -377,6 +377,8 @@ bool wait_for_commit(Thread *self, int64_t bytes) {
   const int64_t left_before = account.left_bytes();
   const Marks marks = account.marks();
   uint64_t now_us = began_us;
+  // Since then the thread has the turn.
+  uint64_t turn_us = began_us;
   // Those whose clients sleep now may come back.
   const auto fits = [bytes](int64_t still) {
     return account.left_bytes() - lapsed_bytes.load(std::memory_order_relaxed) -
@@ -384,9 +386,9 @@ bool wait_for_commit(Thread *self, int64_t bytes) {
            still;
   };
   const auto is_over = [&](bool in_turn) {
-    return before_us + (now_us - began_us) >=
-           (in_turn && fits(-marks.reserve_bytes) ? longest_ask_us
-                                                  : longest_large_ask_us);
+    return before_us + (now_us - began_us) >= longest_large_ask_us ||
+           (in_turn && now_us - turn_us >= longest_ask_us &&
+            fits(-marks.reserve_bytes));
   };
   bool has_room = false;
   bool is_free = false;
@@ -396,6 +398,7 @@ bool wait_for_commit(Thread *self, int64_t bytes) {
     has_room = in_turn && fits(marks.reserve_bytes);
     is_free = waits_are_over(self);
     ends = is_to_end(self);
+    if (!in_turn) turn_us = now_us;
     if (has_room || is_free || ends || is_over(in_turn)) break;
     if (in_turn) {
       // The giver gives back for it.

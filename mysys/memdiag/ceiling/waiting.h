@@ -89,8 +89,9 @@ void leave_lane(const Thread *self);
 /** The transaction will take so much when it commits, where it neither waits
 nor ends. So its statement waits for that. Where there is not plenty, one after
 the other does: the next one when the transaction has ended, or has asked for
-nothing for some seconds. All waits of a statement together are as long as that
-for a block: longer if to go on would end the server.
+nothing for some seconds. With the turn it waits for longest_ask_us, or longer
+if to go on would end the server. All waits of a statement together last for
+longest_large_ask_us at most.
 @return false: there is no room, or the statement is to end */
 bool wait_for_commit(Thread *self, int64_t bytes);
 /** The thread's transaction writes more: if it has the turn, it keeps it. */

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <mutex>
 #include <new>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "dict0dict.h"
 #include "dict0mem.h"
@@ -34,28 +34,33 @@ namespace {
 
 constinit thread_local bool keeps = false;
 
-/** Tables that were closed, and keep their number of changes until they are
-opened. The number itself stays in InnoDB's object, which may be evicted. */
+/** The numbers of changes of tables that were closed, until they are opened.
+InnoDB may evict its object of a closed table. */
 class Closed {
  public:
-  void add(uint64_t table) {
+  void add(uint64_t table, uint64_t changes) {
     try {
       const std::lock_guard<std::mutex> guard(m_mutex);
-      if (m_tables.size() == most) m_tables.clear();
-      m_tables.insert(table);
+      if (m_changes.size() == most) m_changes.clear();
+      m_changes[table] = changes;
     } catch (const std::bad_alloc &) {
     }
   }
-  bool take(uint64_t table) {
+  /** @return 0: the table is not known */
+  uint64_t take(uint64_t table) {
     const std::lock_guard<std::mutex> guard(m_mutex);
-    return m_tables.erase(table) != 0;
+    const auto found = m_changes.find(table);
+    if (found == m_changes.end()) return 0;
+    const uint64_t changes = found->second;
+    m_changes.erase(found);
+    return changes;
   }
 
  private:
   /** Dropped ones stay. */
   static constexpr size_t most = 10000;
   std::mutex m_mutex;
-  std::unordered_set<uint64_t> m_tables;
+  std::unordered_map<uint64_t, uint64_t> m_changes;
 };
 
 /** Never destroyed: InnoDB's threads may outlive static objects. */
@@ -78,22 +83,26 @@ seconds, and the caller holds all locks of the table cache. */
 void close_handle_and_keep(dict_table_t *table, bool dict_locked,
                            bool try_drop) {
   // Behind its last handle the table may be evicted.
-  if (keeps && table->stat_modified_counter != 0 &&
+  if (keeps && table->get_ref_count() == 1 &&
+      table->stat_modified_counter != 0 &&
       dict_stats_is_persistent_enabled(table)) [[unlikely]]
-    closed().add(table->id);
+    closed().add(table->id, table->stat_modified_counter);
   close_handle(table, dict_locked, try_drop);
 }
 
-/** Upstream sets the number to 0 when it reads statistics. */
+/** Upstream sets the number to 0 when it reads statistics, and also when it
+computes them because there are none to read. */
 dberr_t read_statistics_and_keep(dict_table_t *table,
                                  dict_stats_upd_option_t option, trx_t *trx,
                                  bool silent) {
   if (option != DICT_STATS_FETCH_ONLY_IF_NOT_IN_MEMORY ||
-      !closed().take(table->id)) [[likely]]
+      table->stat_initialized) [[likely]]
     return read_statistics(table, option, trx, silent);
-  const uint64_t changes = table->stat_modified_counter;
+  const uint64_t changes = closed().take(table->id);
+  const auto computed = table->stats_last_recalc;
   const dberr_t error = read_statistics(table, option, trx, silent);
   // Upstream counts without a latch as well.
-  table->stat_modified_counter += changes;
+  if (table->stats_last_recalc == computed)
+    table->stat_modified_counter += changes;
   return error;
 }

@@ -3,8 +3,8 @@
   FLUSH TABLE reads them anew. It also forgets how many rows were changed since
   they were computed. Where the ceiling closes unused tables again and again, a
   table with one writer would never be analysed, and its plans would get worse.
-  So of a table that is closed while an object of this class lives, the next
-  open reads the statistics, but the number of changes stays.
+  So if a table's last handle is closed while an object of this class lives, the
+  next open reads the statistics, but the number of changes stays.
 
   The plugin includes this header, so it includes none of InnoDB.
   Threads: it counts for the calling one. Locks: a mutex, below which no other

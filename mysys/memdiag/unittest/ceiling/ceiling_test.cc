@@ -881,6 +881,23 @@ TEST_F(Ceiling, a_transaction_that_ends_otherwise_leaves_nothing_promised) {
   EXPECT_EQ(0, account.promised_bytes());
 }
 
+/** A plugin may run statements of its own session within it. */
+TEST_F(Ceiling, a_promise_is_of_the_transaction_that_got_it_first) {
+  static constexpr int transactions[] = {1, 2};
+  static const int *transaction;
+  transaction = &transactions[0];
+  static constexpr Owner owner{
+      .transaction = [] { return static_cast<const void *>(transaction); }};
+  begin_statement(&owner);
+  EXPECT_TRUE(room_for_commit(20 * mb));
+  transaction = &transactions[1];
+  EXPECT_TRUE(room_for_commit(40 * mb));
+  EXPECT_EQ(&transactions[0], thread.commit_of);
+  transaction_ended();
+  EXPECT_TRUE(room_for_commit(20 * mb));
+  EXPECT_EQ(&transactions[1], thread.commit_of);
+}
+
 TEST_F(Ceiling,
        a_statement_whose_commit_has_no_room_is_refused_after_its_wait) {
   static unsigned errors;
@@ -963,6 +980,45 @@ TEST_F(Ceiling, a_turn_to_commit_that_is_not_used_goes_to_the_next_one) {
   EXPECT_GE(waited_us, longest_ask_us / 2);
   EXPECT_LT(waited_us, longest_large_ask_us / 2);
   EXPECT_EQ(went_on, counters.went_on) << "it had room";
+}
+
+/** Earlier waits are no reason to wait less. */
+TEST_F(Ceiling, with_the_turn_each_document_waits_for_room) {
+  static std::atomic<unsigned> giver_calls;
+  giver_calls = 0;
+  static constexpr Owner owner{.call_giver = [] { ++giver_calls; }};
+  begin_statement(&owner);
+  EXPECT_TRUE(room_for_commit(150 * mb));
+  std::array<uint64_t, 3> waited_us{};
+  unsigned calls_of_first = 0;
+  std::thread other([&] {
+    on_event(true, 0, 0);
+    begin(0);
+    thread.text_waited_us = longest_ask_us;
+    const auto waited_for = [](int64_t bytes) {
+      const uint64_t began_us = now_us;
+      EXPECT_TRUE(room_for_commit(bytes));
+      return now_us - began_us;
+    };
+    waited_us[0] = waited_for(60 * mb);
+    calls_of_first = giver_calls;
+    waited_us[1] = waited_for(61 * mb);
+    thread.commit_waited_us = longest_large_ask_us;
+    waited_us[2] = waited_for(62 * mb);
+    transaction_ended();
+    end();
+  });
+  {
+    const Giver giver(longest_ask_us / 16, false);
+    other.join();
+  }
+  EXPECT_GE(waited_us[0], longest_ask_us * 3 / 2)
+      << "the turn of another comes first";
+  EXPECT_LT(waited_us[0], longest_large_ask_us);
+  EXPECT_GT(calls_of_first, 0u);
+  EXPECT_GE(waited_us[1], longest_ask_us);
+  EXPECT_LT(waited_us[1], 2 * longest_ask_us);
+  EXPECT_LT(waited_us[2], longest_ask_us) << "it has waited as long as it may";
 }
 
 TEST_F(Ceiling, a_transaction_that_writes_more_keeps_its_turn_to_commit) {

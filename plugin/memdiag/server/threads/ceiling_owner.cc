@@ -251,9 +251,11 @@ bool writes_for_good() {
        table = table->next)
     if ((all || table->query_id != 0) && is_written(*table)) return true;
   // These are locked for writing between statements. HANDLER keeps its number.
+  // A routine may have written any of them. That matters to replicas alone.
+  const bool all_temporary = in_routine && exempt::may_be_logged_as_text(thd);
   for (const TABLE *table = thd->temporary_tables; table != nullptr;
        table = table->next)
-    if ((in_routine || (table->query_id != 0 && !table->open_by_handler)) &&
+    if ((all_temporary || (table->query_id != 0 && !table->open_by_handler)) &&
         is_written(*table))
       return true;
   return false;
@@ -270,7 +272,8 @@ bool keeps_value() {
 
 uint64_t drops_of_values() {
   const THD *const thd = current_thd;
-  // A session that is reset drops them all, and its counts begin again.
+  // A session that is reset drops them all. Its two counts begin again, but not
+  // the counter of its statements: the next parameter needs another statement.
   return thd == nullptr ? 0
                         : (uint64_t{thd->statement_id_counter} << 32) +
                               thd->status_var.com_stmt_reset +
@@ -283,6 +286,11 @@ bool is_before_parser() {
   return thd != nullptr && mine.running.taker != nullptr &&
          mine.running.thd == thd && mine.copies_text &&
          thd->m_parser_state == nullptr && !mine.running.passed_gate.load();
+}
+
+const void *transaction() {
+  const THD *const thd = current_thd;
+  return thd == nullptr ? nullptr : thd->get_transaction();
 }
 
 bool must_succeed() {

@@ -254,6 +254,7 @@ bool is_executing();
 bool writes_for_good();
 bool is_before_parser();
 bool ends_at_once();
+const void *transaction();
 bool must_succeed();
 bool holds_lock();
 bool breaks_off();
