@@ -216,6 +216,8 @@ function(memdiag_lead_server_calls)
   memdiag_lead_calls(mysqld sql/sql_class.cc "xa::Transaction_cache::detach[(]trn_ctx[)]"
     _ZN2xa17Transaction_cache6detachEP15Transaction_ctx DEFINED sql/xa/transaction_cache.cc sql_main)
   # sql/memdiag/refused_parameters.cc
+  memdiag_lead_calls(mysqld sql/sql_parse.cc "mysql_stmt_get_longdata[(]thd, stmt"
+    _Z23mysql_stmt_get_longdataP3THDP18Prepared_statementjPhm DEFINED sql/sql_prepare.cc sql_main)
   memdiag_lead_calls(mysqld sql/sql_parse.cc "mysqld_stmt_execute[(]thd, stmt"
     _Z19mysqld_stmt_executeP3THDP18Prepared_statementbmP8PS_PARAM DEFINED sql/sql_prepare.cc sql_main)
   # sql/memdiag/binlog_cache.cc
