@@ -201,7 +201,7 @@ function(memdiag_lead_server_calls)
   # sql/memdiag/session_begins.cc
   memdiag_lead_calls(mysqld sql/conn_handler/connection_handler_per_thread.cc
     "thd_prepare_connection[(]thd[)]" _Z22thd_prepare_connectionP3THD DEFINED sql/sql_connect.cc sql_main)
-  # sql/memdiag/found_sessions.cc
+  # sql/memdiag/counted_locks.cc
   memdiag_lead_calls(mysqld storage/perfschema/table_uvar_by_thread.cc "find_thd[(]&finder[)]"
     _ZN18Global_THD_manager8find_thdEP13Find_THD_Impl DEFINED sql/mysqld_thd_manager.cc sql_main)
   memdiag_lead_calls(mysqld sql/sql_parse.cc "find_thd[(]&find_thd_with_id[)]"

@@ -7,7 +7,7 @@
 
 #include "mysys/memdiag/upstream/private_member.h"
 #include "sql/mdl.h"
-#include "sql/memdiag/found_sessions.h"
+#include "sql/memdiag/counted_locks.h"
 #include "sql/mysqld.h"
 #include "sql/mysqld_thd_manager.h"
 #include "sql/sql_base.h"
@@ -67,7 +67,7 @@ bool holds_one(const THD &thd) {
          is_mine(LOCK_global_system_variables) || is_mine(LOCK_status) ||
          is_mine(LOCK_plugin) || is_mine(LOCK_plugin_delete) ||
          is_mine(LOCK_open) || is_mine(cache) || is_mine(thd.LOCK_thd_data) ||
-         is_mine(thd.LOCK_thd_query) || holds_found_session() ||
+         is_mine(thd.LOCK_thd_query) || holds_counted_lock() ||
          std::any_of(std::begin(removals), std::end(removals), is_mine);
 }
 

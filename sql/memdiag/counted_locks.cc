@@ -8,7 +8,7 @@
   Threads: any. Errors: as the replaced functions.
 */
 
-#include "sql/memdiag/found_sessions.h"
+#include "sql/memdiag/counted_locks.h"
 
 #include "sql/mysqld_thd_manager.h"
 
@@ -56,6 +56,6 @@ THD *release_and_count(THD_ptr *found) {
   return session;
 }
 
-bool memdiag::holds_found_session() {
+bool memdiag::holds_counted_lock() {
   return sees_each_release && found_sessions != 0;
 }

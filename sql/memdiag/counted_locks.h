@@ -8,14 +8,14 @@
   allocates nothing.
 */
 
-#ifndef MEMDIAG_FOUND_SESSIONS_H
-#define MEMDIAG_FOUND_SESSIONS_H
+#ifndef MEMDIAG_COUNTED_LOCKS_H
+#define MEMDIAG_COUNTED_LOCKS_H
 
 namespace memdiag {
 
 /** The calling thread has the lock of a session that it has looked up. */
-bool holds_found_session();
+bool holds_counted_lock();
 
 }  // namespace memdiag
 
-#endif  // MEMDIAG_FOUND_SESSIONS_H
+#endif  // MEMDIAG_COUNTED_LOCKS_H
