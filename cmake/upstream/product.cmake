@@ -208,6 +208,10 @@ function(memdiag_lead_server_calls)
     _ZN18Global_THD_manager8find_thdEP16Find_thd_with_id DEFINED sql/mysqld_thd_manager.cc sql_main)
   memdiag_lead_calls(mysqld sql/mysqld_thd_manager.h "~THD_ptr[(][)] { release[(][)]; }"
     _ZN7THD_ptr7releaseEv DEFINED sql/mysqld_thd_manager.cc sql_main)
+  memdiag_lead_calls(mysqld storage/perfschema/table_host_cache.cc "hostname_cache_lock[(][)];"
+    _Z19hostname_cache_lockv DEFINED sql/hostname_cache.cc sql_main)
+  memdiag_lead_calls(mysqld storage/perfschema/table_host_cache.cc "hostname_cache_unlock[(][)];"
+    _Z21hostname_cache_unlockv DEFINED sql/hostname_cache.cc sql_main)
   # sql/memdiag/transactions.cc
   memdiag_lead_calls(mysqld sql/transaction.cc "res = ha_commit_trans[(]thd, true"
     _Z15ha_commit_transP3THDbb DEFINED sql/handler.cc sql_main)

@@ -1,9 +1,10 @@
 /*
-  The linker redirects the server's calls of three functions to this file
-  (--wrap, in cmake/upstream/product.cmake). Calls within the file that has the
-  functions are not redirected: those release what was not handed out. Where the
-  compiler inlines nothing (presets debug and sanitize), the program's only copy
-  of ~THD_ptr() may be in that file, and the counter would never come back.
+  The linker redirects the server's calls of these functions to this file
+  (--wrap, in cmake/upstream/product.cmake). Calls within a file that has such a
+  function are not redirected: those release a session that was not handed out.
+  Where the compiler inlines nothing (presets debug and sanitize), the program's
+  only copy of ~THD_ptr() may be in that file, and the counter would never come
+  back.
 
   Threads: any. Errors: as the replaced functions.
 */
@@ -23,10 +24,14 @@ find_id_and_count(Global_THD_manager *sessions, Find_thd_with_id *wanted) asm(
     "__wrap__ZN18Global_THD_manager8find_thdEP16Find_thd_with_id");
 THD *release(THD_ptr *found) asm("__real__ZN7THD_ptr7releaseEv");
 THD *release_and_count(THD_ptr *found) asm("__wrap__ZN7THD_ptr7releaseEv");
+void lock_host_names() asm("__real__Z19hostname_cache_lockv");
+void lock_host_names_and_count() asm("__wrap__Z19hostname_cache_lockv");
+void unlock_host_names() asm("__real__Z21hostname_cache_unlockv");
+void unlock_host_names_and_count() asm("__wrap__Z21hostname_cache_unlockv");
 
 namespace {
 
-constinit thread_local unsigned found_sessions = 0;
+constinit thread_local unsigned held = 0;
 
 #ifdef __NO_INLINE__
 constexpr bool sees_each_release = false;
@@ -35,7 +40,7 @@ constexpr bool sees_each_release = true;
 #endif
 
 THD_ptr counted(THD_ptr found) {
-  if (found) ++found_sessions;
+  if (sees_each_release && found) ++held;
   return found;
 }
 
@@ -52,10 +57,18 @@ THD_ptr find_id_and_count(Global_THD_manager *sessions,
 
 THD *release_and_count(THD_ptr *found) {
   THD *const session = release(found);
-  if (session != nullptr && found_sessions != 0) --found_sessions;
+  if (sees_each_release && session != nullptr && held != 0) --held;
   return session;
 }
 
-bool memdiag::holds_counted_lock() {
-  return sees_each_release && found_sessions != 0;
+void lock_host_names_and_count() {
+  lock_host_names();
+  ++held;
 }
+
+void unlock_host_names_and_count() {
+  unlock_host_names();
+  --held;
+}
+
+bool memdiag::holds_counted_lock() { return held != 0; }

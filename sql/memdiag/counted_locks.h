@@ -1,8 +1,14 @@
 /*
+  Locks that are private to a file of upstream's. What takes and releases them
+  is counted.
+
   A thread that looks up another session has that session's LOCK_thd_data until
   it releases it (THD_ptr). Performance Schema copies all variables of a session
   meanwhile. The session cannot set a variable then, close its tables, end, or
   be killed.
+
+  Performance Schema copies the cache of host names below its mutex, which each
+  login over TCP needs.
 
   Threads: about the calling one. Locks: none. Works within malloc(): it
   allocates nothing.
@@ -13,7 +19,7 @@
 
 namespace memdiag {
 
-/** The calling thread has the lock of a session that it has looked up. */
+/** The calling thread has one of them. */
 bool holds_counted_lock();
 
 }  // namespace memdiag
