@@ -212,6 +212,8 @@ function(memdiag_lead_server_calls)
     _Z19hostname_cache_lockv DEFINED sql/hostname_cache.cc sql_main)
   memdiag_lead_calls(mysqld storage/perfschema/table_host_cache.cc "hostname_cache_unlock[(][)];"
     _Z21hostname_cache_unlockv DEFINED sql/hostname_cache.cc sql_main)
+  memdiag_lead_calls(mysqld sql/item_timefunc.cc "to_tz = my_tz_find[(]thd"
+    _Z10my_tz_findP3THDPK6String DEFINED sql/tztime.cc sql_main)
   # sql/memdiag/transactions.cc
   memdiag_lead_calls(mysqld sql/transaction.cc "res = ha_commit_trans[(]thd, true"
     _Z15ha_commit_transP3THDbb DEFINED sql/handler.cc sql_main)

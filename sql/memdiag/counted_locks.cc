@@ -12,6 +12,7 @@
 #include "sql/memdiag/counted_locks.h"
 
 #include "sql/mysqld_thd_manager.h"
+#include "sql/tztime.h"
 
 THD_ptr find(Global_THD_manager *sessions, Find_THD_Impl *wanted) asm(
     "__real__ZN18Global_THD_manager8find_thdEP13Find_THD_Impl");
@@ -28,6 +29,10 @@ void lock_host_names() asm("__real__Z19hostname_cache_lockv");
 void lock_host_names_and_count() asm("__wrap__Z19hostname_cache_lockv");
 void unlock_host_names() asm("__real__Z21hostname_cache_unlockv");
 void unlock_host_names_and_count() asm("__wrap__Z21hostname_cache_unlockv");
+Time_zone *find_time_zone(THD *thd, const String *name) asm(
+    "__real__Z10my_tz_findP3THDPK6String");
+Time_zone *find_time_zone_and_count(THD *thd, const String *name) asm(
+    "__wrap__Z10my_tz_findP3THDPK6String");
 
 namespace {
 
@@ -69,6 +74,13 @@ void lock_host_names_and_count() {
 void unlock_host_names_and_count() {
   unlock_host_names();
   --held;
+}
+
+Time_zone *find_time_zone_and_count(THD *thd, const String *name) {
+  ++held;
+  Time_zone *const zone = find_time_zone(thd, name);
+  --held;
+  return zone;
 }
 
 bool memdiag::holds_counted_lock() { return held != 0; }

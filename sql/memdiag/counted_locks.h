@@ -10,6 +10,9 @@
   Performance Schema copies the cache of host names below its mutex, which each
   login over TCP needs.
 
+  A time zone that is named for the first time is read from its tables below the
+  mutex that SET of any time zone needs, and CONVERT_TZ().
+
   Threads: about the calling one. Locks: none. Works within malloc(): it
   allocates nothing.
 */
