@@ -54,11 +54,17 @@ bool changes_for_good(const THD *thd) {
   return exempt::has_changed_for_good(thd) || writes_for_good();
 }
 
+/** Ending what runs now undoes it. An expression of a routine, as that of an
+IF, has SQLCOM_END. */
+bool may_end_now(const THD *thd) {
+  const enum_sql_command command = thd->lex->sql_command;
+  return command == SQLCOM_END || exempt::may_end(command);
+}
+
 /** Ends the event, if KILL may end the statement that it runs now. The giver
 does not: see Running::thd. */
 bool kill_event(const THD *thd, Running *running) {
-  return thd->killed == THD::NOT_KILLED &&
-         exempt::may_end(thd->lex->sql_command) &&
+  return thd->killed == THD::NOT_KILLED && may_end_now(thd) &&
          !(exempt::may_be_logged_as_text(thd) && changes_for_good(thd)) &&
          kill(running);
 }
@@ -323,10 +329,8 @@ bool holds_lock() {
 bool breaks_off() {
   THD *const thd = current_thd;
   if (!is_executing() || must_succeed()) return false;
-  // A CALL may contain what is never ended: what that reads may be kept. An
-  // expression of a routine has SQLCOM_END.
-  const enum_sql_command command = thd->lex->sql_command;
-  if (command != SQLCOM_END && !exempt::may_end(command)) return false;
+  // A CALL may contain what is never ended: what that reads may be kept.
+  if (!may_end_now(thd)) return false;
   Running &running = own().running;
   // The caller of a step may not have looked at the error of the one before.
   if (thd->is_error()) return true;
