@@ -176,9 +176,12 @@ bool names_many(const LEX &lex) {
 /** It sets a user variable. With NULL, the variable gives back what it has. */
 bool keeps_variable(const set_var_base &each) {
   const auto *const variable = dynamic_cast<const set_var_user *>(&each);
-  return variable != nullptr &&
-         (variable->*member_of(Variable_set{}))->arguments()[0]->type() !=
-             Item::NULL_ITEM;
+  if (variable == nullptr) return false;
+  const Item &value = *(variable->*member_of(Variable_set{}))->arguments()[0];
+  return value.type() == Item::PARAM_ITEM
+             ? down_cast<const Item_param &>(value).param_state() !=
+                   Item_param::NULL_VALUE
+             : value.type() != Item::NULL_ITEM;
 }
 
 /** INTO a variable, or the rows of a cursor of the client's: that class is
