@@ -248,6 +248,9 @@ function(memdiag_lead_server_calls)
   memdiag_lead_calls(mysqld storage/innobase/include/dict0stats.ic "dict_stats_update[(]table, opt[)]"
     _Z17dict_stats_updateP12dict_table_t23dict_stats_upd_option_tP5trx_tb
     DEFINED storage/innobase/dict/dict0stats.cc innobase)
+  memdiag_lead_calls(mysqld storage/innobase/dict/dict0stats_bg.cc "dict_stats_update_retry[(]table, DICT"
+    _Z23dict_stats_update_retryP12dict_table_t23dict_stats_upd_option_tm
+    DEFINED storage/innobase/dict/dict0stats.cc innobase)
   # storage/innobase/memdiag/spilled_tables.cc
   memdiag_lead_calls(mysqld storage/temptable/src/handler.cc "all_columns_are_fixed_size, per_table_limit[)][)]"
     _ZN9temptable5TableC1EP5TABLEPNS_5BlockEbm DEFINED storage/temptable/src/table.cc temptable)

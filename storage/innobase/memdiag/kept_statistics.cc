@@ -1,6 +1,7 @@
 /*
-  The linker redirects calls of dict_table_close() and dict_stats_update() to
-  this file (--wrap, in cmake/upstream/product.cmake).
+  The linker redirects calls of dict_table_close(), dict_stats_update() and
+  dict_stats_update_retry() to this file (--wrap, in
+  cmake/upstream/product.cmake).
 */
 
 #include "storage/innobase/memdiag/kept_statistics.h"
@@ -29,6 +30,15 @@ dberr_t
 read_statistics_and_keep(dict_table_t *, dict_stats_upd_option_t, trx_t *, bool) asm(
     "__wrap__Z17dict_stats_updateP12dict_table_"
     "t23dict_stats_upd_option_tP5trx_tb");
+
+dberr_t analyse_with_retries(dict_table_t *, dict_stats_upd_option_t,
+                             size_t) asm(  //
+    "__real__Z23dict_stats_update_retryP12dict_table_t23dict_stats_upd_option_"
+    "tm");
+dberr_t forget_and_analyse(dict_table_t *, dict_stats_upd_option_t,
+                           size_t) asm(  //
+    "__wrap__Z23dict_stats_update_retryP12dict_table_t23dict_stats_upd_option_"
+    "tm");
 
 namespace {
 
@@ -105,4 +115,12 @@ dberr_t read_statistics_and_keep(dict_table_t *table,
   if (table->stats_last_recalc == computed)
     table->stat_modified_counter += changes;
   return error;
+}
+
+/** InnoDB's thread also analyses tables that no session has open. The number
+begins at 0 then. */
+dberr_t forget_and_analyse(dict_table_t *table, dict_stats_upd_option_t option,
+                           size_t most_tries) {
+  (void)closed().take(table->id);
+  return analyse_with_retries(table, option, most_tries);
 }
