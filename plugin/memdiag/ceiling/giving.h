@@ -193,9 +193,9 @@ class Choice {
 digest has one of four places, which it shares with others: a load whose
 statements have a digest each fills all of them. A part of the hash in the place
 tells most of these from another. Where all four are taken, a large digest loses
-its place only to one whose four places are all of large ones. Otherwise any
-account could make the ceiling forget them, by texts that differ. Threads: any.
-*/
+its place where the other three are of large ones, too, and one time in 1,024
+beside a small one (most_spared). Otherwise any account could make the ceiling
+forget them, by texts that differ. Threads: any. */
 class Peaks {
  public:
   /** @param hash  of a digest; 0: there is none, and nothing is known of it */
