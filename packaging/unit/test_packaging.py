@@ -1354,7 +1354,7 @@ class Maintainer(Script):
             "etc/mysql/mysql-memdiag.cnf": (COMMON / "mysql.cnf").read_text(),
             "owned": "",
             **{f"usr/share/mysql-memdiag/{name}": name for name in self.TEMPLATES},
-            "usr/share/mysql-memdiag/mysqld.cnf": (COMMON / "mysqld.cnf").read_text(),
+            **{f"usr/share/mysql-memdiag/{x}": (COMMON / x).read_text() for x in ("mysqld.cnf", "my.cnf")},
         }.items():
             self.make_file(path, text)
         self.install_libexec("deb")
@@ -1447,6 +1447,8 @@ class Maintainer(Script):
             said = f"my.cnf does not name the folder {self.root}/etc/mysql/mysql.conf.d"
             self.assertEqual(self.first_installation(said, **files), (False, False))
             self.assertIn("\nbind_address = 127.0.0.1\n", everywhere.read_text())
+            # Another server, MariaDB for example, reads the groups without a version.
+            self.assertEqual(re.findall(r"^\[.*", everywhere.read_text(), re.MULTILINE), ["[mysqld-9.7]"])
             self.script("postinst", "configure", "1")
             if others:  # a purge beside another server leaves the file, and the next purge deletes it
                 program = self.make_file("usr/sbin/mysqld")
@@ -1462,6 +1464,10 @@ class Maintainer(Script):
         everywhere.write_text("mine")
         self.script("postrm", "purge")
         self.assertEqual(everywhere.read_text(), "mine")
+
+    def test_settings_that_others_may_read_stop_no_server_that_lacks_the_x_protocol(self):
+        unknown = re.compile(r"^mysqlx", re.MULTILINE)
+        self.assertIsNone(unknown.search((COMMON / "mysqld.cnf").read_text()))
 
     def test_a_port_that_the_installation_opens_is_named(self):
         data = {"var/lib/mysql/mysql/x": ""}
