@@ -1619,7 +1619,11 @@ class Maintainer(Script):
         for path in ("/var/lib/mysql-replica1/ibdata1", "@{run}/mysqld/replica1.sock", "@{run}/mysqld/replica1.pid"):
             given = [right for rule, right in rules if fnmatchcase(path, re.sub(r"\*\*|\{,\*\*\}$", "*", rule))]
             self.assertEqual(given, ["rwk"], path)
-        self.assertIn("\n  /etc/my.cnf r,\n", (COMMON / "apparmor-mysqld").read_text())
+
+    def test_apparmors_rules_have_the_settings_outside_of_etc_mysql(self):
+        """Upstream's profile has /etc/mysql alone. The file may have the addresses that the installation set."""
+        for name in ("apparmor-mysqld", "apparmor-memdiag"):
+            self.assertIn("\n  /etc/my.cnf r,\n", (COMMON / name).read_text(), name)
 
     def test_apparmors_rules_have_the_manifest(self):
         """The server takes one that it may not read for one that is not there. So a keyring would have no keys."""
