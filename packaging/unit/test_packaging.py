@@ -1625,9 +1625,11 @@ class Maintainer(Script):
         for name in ("apparmor-mysqld", "apparmor-memdiag"):
             self.assertIn("\n  /etc/my.cnf r,\n", (COMMON / name).read_text(), name)
 
-    def test_apparmors_rules_have_the_manifest(self):
+    def test_apparmors_rules_have_the_manifest_and_the_components_settings(self):
         """The server takes one that it may not read for one that is not there. So a keyring would have no keys."""
-        self.assertIn("\n  /usr/sbin/mysqld.my r,\n", (COMMON / "apparmor-memdiag").read_text())
+        rules = (COMMON / "apparmor-memdiag").read_text()
+        for path in ("/usr/sbin/mysqld.my", "/usr/lib/mysql/plugin/*.cnf"):
+            self.assertIn(f"\n  {path} r,\n", rules)
 
     def test_apparmors_rules_have_the_scheduler_of_each_kind_of_disk(self):
         rules = re.findall(r"^  (/sys/\S+) r,$", (COMMON / "apparmor-memdiag").read_text(), re.MULTILINE)
