@@ -12,6 +12,7 @@ from memdiag.commands import top
 from memdiag.commands.top import Screen, layout
 from memdiag.connect.options import Target
 from memdiag.connect.session import Gone, Refused
+from memdiag.problem import Problem
 
 from tests.old_server import MySQLError, OldServer
 from tests.versions import SERVERS
@@ -88,6 +89,21 @@ class Narrow(unittest.TestCase):
         self.assertIn("y: give back 1.21 GiB, other keys: no", words)
         self.assertNotIn("None", words)
 
+    def test_a_question_stays_until_it_is_answered(self):
+        """The end of a report, which the worker makes, fell into the question before a purge."""
+        tasks = []
+        screen = Screen(Target(host="db1"), _sampler=mock.Mock(ours=True), work=tasks.append)
+        with mock.patch("memdiag.commands.report.collected", side_effect=Problem("no answer")):
+            screen.key("r")
+            screen.key("p")
+            question = screen.question
+            tasks.pop()()
+        self.assertEqual((screen.question, screen.message), (question, "no report: no answer"))
+        self.assertIn("y: give back", drawn(screen))
+        screen.key("n")
+        self.assertEqual((screen.question, screen.message, tasks), ("", "not purged", []))
+        self.assertIn("not purged", drawn(screen))
+
     def test_time_to_the_limit_counts_the_use_of_all(self):
         screen = Screen(Target(host="db1"))
         screen.history = [(float(second), float((1 << 30) + second * (1 << 20))) for second in range(100)]
@@ -119,7 +135,7 @@ class Keys(unittest.TestCase):
         screen = Screen(Target(host="db1"))
         for key in ("x", "y", "Q", ""):
             screen.key(key)
-            self.assertEqual((screen.ended, screen.asking, screen.message), (False, False, ""), key)
+            self.assertEqual((screen.ended, screen.question, screen.message), (False, "", ""), key)
         screen.key("q")
         self.assertTrue(screen.ended)
 

@@ -100,7 +100,7 @@ class Screen:
     order: str = "memory"
     down: str = ""  # why the server does not answer
     message: str = ""
-    asking: bool = False  # to confirm the purge
+    question: str = ""  # to confirm the purge; no message of a task takes its place
     ended: bool = False
     work: Callable[[Callable[[], None]], None] = lambda task: task()
     writing: threading.Lock = field(default_factory=threading.Lock)  # held while a file is written
@@ -131,8 +131,8 @@ class Screen:
             self.history = [one for one in [*self.history, (newest, rss)] if one[0] >= newest - TREND_SECONDS]
 
     def key(self, key: str) -> None:
-        if self.asking:
-            self.asking = False
+        if self.question:
+            self.question = ""
             if key == "y":
                 self.message = "purging"
                 self.work(self._purge)
@@ -150,9 +150,8 @@ class Screen:
                 self.message = "only a server with memdiag can be purged"
             else:
                 unused = size(self.sample.get("unused"))
-                self.asking = True
                 # The keys come first: the end of the line may be cut.
-                self.message = f"y: give back {unused}, other keys: no (unused pages, memdiag_purge('all'))"
+                self.question = f"y: give back {unused}, other keys: no (unused pages, memdiag_purge('all'))"
         elif key == "r":
             self.message = "making a report"
             self.work(self._report)
@@ -289,10 +288,8 @@ def layout(screen: Screen, height: int, width: int) -> Any:
         left -= 6
     parts.append(_sessions(screen, max(1, left - 2)))
     parts += extra
-    foot = screen.message
-    if not screen.asking:
-        foot = f"{foot}  |  {KEYS}" if foot else KEYS
-    style = "reverse" if screen.asking else "dim" if not screen.message else "bold"
+    foot = screen.question or (f"{screen.message}  |  {KEYS}" if screen.message else KEYS)
+    style = "reverse" if screen.question else "dim" if not screen.message else "bold"
     parts.append(Text(f" {_line(foot)} ", style=style, overflow="ellipsis", no_wrap=True))
     return Group(*parts)
 
@@ -480,7 +477,7 @@ def _show(screen: Screen, every: float) -> None:
                         screen.key(key)
                     continue
                 if time.monotonic() >= following:
-                    if not screen.asking:
+                    if not screen.question:
                         screen.work(screen.refresh)
                     following = time.monotonic() + every
     finally:
