@@ -139,6 +139,31 @@ class Keys(unittest.TestCase):
         screen.key("q")
         self.assertTrue(screen.ended)
 
+    def test_it_does_not_drop_work_without_a_word(self):
+        for keys, undone in (("r", "a report"), ("py", "a purge"), ("rpy", "a report and a purge")):
+            tasks = []
+            screen = Screen(Target(host="db1"), _sampler=mock.Mock(ours=True), work=tasks.append)
+            with self.subTest(keys), mock.patch.object(screen, "_report"), mock.patch.object(screen, "_purge"):
+                for key in keys + "q":
+                    screen.key(key)
+                self.assertEqual((screen.ended, screen.message[-len(undone) :]), (False, undone))
+                screen.key("x")  # any other key takes the first q back
+                screen.key("q")
+                self.assertFalse(screen.ended)
+                screen.key("q")
+                self.assertTrue(screen.ended)
+                screen.ended = False
+                for task in tasks:
+                    task()
+                screen.key("q")
+                self.assertTrue(screen.ended)
+
+    def test_a_look_is_no_work_of_a_key(self):
+        screen = Screen(Target(host="db1"), work=lambda task: None)
+        for key in "oq":
+            screen.key(key)
+        self.assertTrue(screen.ended)
+
 
 class Stopped(unittest.TestCase):
     """A server that is stopped answers after a time-out of 30 s, or not at all."""

@@ -9,6 +9,7 @@ import select
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -103,6 +104,8 @@ class Screen:
     question: str = ""  # to confirm the purge; no message of a task takes its place
     ended: bool = False
     work: Callable[[Callable[[], None]], None] = lambda task: task()
+    undone: deque[str] = field(default_factory=deque)  # what keys asked for; the worker takes out what is done
+    warned: bool = False  # that q ends it before all is done
     writing: threading.Lock = field(default_factory=threading.Lock)  # held while a file is written
     _session: Session | None = None
     _sampler: Sampler | None = None
@@ -131,15 +134,21 @@ class Screen:
             self.history = [one for one in [*self.history, (newest, rss)] if one[0] >= newest - TREND_SECONDS]
 
     def key(self, key: str) -> None:
+        warned, self.warned = self.warned, False
         if self.question:
             self.question = ""
             if key == "y":
                 self.message = "purging"
-                self.work(self._purge)
+                self._do("a purge", self._purge)
             else:
                 self.message = "not purged"
         elif key == "q":
-            self.ended = True
+            undone = " and ".join(self.undone)
+            if undone and not warned:
+                self.warned = True
+                self.message = f"q again ends before this is done: {undone}"
+            else:
+                self.ended = True
         elif key in ("o", "s"):
             self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
             self.message = f"ordered by {self.order}"
@@ -154,7 +163,7 @@ class Screen:
                 self.question = f"y: give back {unused}, other keys: no (unused pages, memdiag_purge('all'))"
         elif key == "r":
             self.message = "making a report"
-            self.work(self._report)
+            self._do("a report", self._report)
 
     @property
     def seconds_to_limit(self) -> float | None:
@@ -179,6 +188,16 @@ class Screen:
         self._session = self._sampler = None
 
     # Internals.
+
+    def _do(self, name: str, task: Callable[[], None]) -> None:
+        def work() -> None:
+            try:
+                task()
+            finally:
+                self.undone.popleft()
+
+        self.undone.append(name)
+        self.work(work)
 
     def _look(self) -> None:
         is_new = self._session is None or self._sampler is None
