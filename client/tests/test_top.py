@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -207,6 +208,24 @@ class Stopped(unittest.TestCase):
             thread.join(20)
             self.assertFalse(thread.is_alive())
         self.assertEqual((screen.ended, screen.order, faults), (True, "time", []))
+
+    def test_it_says_how_long_it_waits(self):
+        words = []
+        screen = Screen(Target(host="db1"))
+        screen.sample = {"rss": 5 << 20}
+
+        def hang() -> None:
+            for waited in (2, 7):
+                screen.asked = time.monotonic() - waited
+                words.append(drawn(screen))
+            raise Gone("after 30 s")
+
+        with mock.patch.object(screen, "_look", hang):
+            for _ in range(2):  # with and without the figures of an earlier look
+                screen.refresh()
+                words.append(drawn(screen))
+        self.assertEqual(["no answer for 7 s" in one for one in words], [False, True, False] * 2)
+        self.assertEqual(["RSS 5.00 MiB" in one for one in words], [True, True, *[False] * 4])
 
     def test_a_fault_ends_it(self):
         screen = Screen(Target(host="db1"))

@@ -35,6 +35,8 @@ TREND_SECONDS = 300
 FIT = 0.7
 # Part of RSS for each second: 7% an hour.
 NOISE = 2e-5
+# A look that takes longer is named: the figures are old.
+SLOW_SECONDS = 3
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -100,6 +102,7 @@ class Screen:
     digests: list[dict[str, Any]] = field(default_factory=list)
     order: str = "memory"
     down: str = ""  # why the server does not answer
+    asked: float | None = None  # the begin of the look that runs, by the monotonic clock
     message: str = ""
     question: str = ""  # to confirm the purge; no message of a task takes its place
     ended: bool = False
@@ -113,25 +116,11 @@ class Screen:
 
     def refresh(self) -> None:
         """Read everything; a server that is gone is asked again the next time."""
-        had_session = self._session is not None
+        self.asked = time.monotonic()
         try:
-            try:
-                self._look()
-            except Gone:
-                # The server or a person may have ended the session, while the server is up.
-                if not had_session:
-                    raise
-                self.close()
-                self._look()
-            self.down = ""
-        except Problem as problem:
-            self.down = str(problem)
-            self.close()
-            return
-        rss = self.sample.get("rss")
-        if rss is not None:
-            newest = self.sample["time"]
-            self.history = [one for one in [*self.history, (newest, rss)] if one[0] >= newest - TREND_SECONDS]
+            self._refresh()
+        finally:
+            self.asked = None
 
     def key(self, key: str) -> None:
         warned, self.warned = self.warned, False
@@ -198,6 +187,27 @@ class Screen:
 
         self.undone.append(name)
         self.work(work)
+
+    def _refresh(self) -> None:
+        had_session = self._session is not None
+        try:
+            try:
+                self._look()
+            except Gone:
+                # The server or a person may have ended the session, while the server is up.
+                if not had_session:
+                    raise
+                self.close()
+                self._look()
+            self.down = ""
+        except Problem as problem:
+            self.down = str(problem)
+            self.close()
+            return
+        rss = self.sample.get("rss")
+        if rss is not None:
+            newest = self.sample["time"]
+            self.history = [one for one in [*self.history, (newest, rss)] if one[0] >= newest - TREND_SECONDS]
 
     def _look(self) -> None:
         is_new = self._session is None or self._sampler is None
@@ -323,6 +333,8 @@ def _head(screen: Screen, width: int) -> list[str]:
     lines = [
         f"[bold]memdiag top[/]  {moment}  up {duration(sample.get('uptime'))}  {escape(_line(screen.target.label))}"
     ]
+    if (asked := screen.asked) is not None and (waited := time.monotonic() - asked) >= SLOW_SECONDS:
+        lines.append(f"[bold red]no answer for {duration(waited)}[/]")
     if screen.down:
         lines.append(f"[bold red]{escape(_line(screen.down))}; asking again[/]")
         return lines
