@@ -1493,6 +1493,15 @@ class Maintainer(Script):
             said = f"{unit} starts {self.root}/usr/libexec/theirs, which is not there"
             self.script("postinst", "configure", "1", says=said)
             unit.unlink()
+        # No line of it is worth keeping: without ExecStart= the unit is none.
+        unit = self.make_file(units / "mysql.service", self.UNIT.format("/no/such"))
+        advice = f"  rm {unit} && systemctl daemon-reload\n"
+        process = self.start(LIBEXEC / "check-units")
+        said = process.communicate()[1]
+        for missing in ("libexec/theirs", "sbin/mysqld"):
+            self.assertIn(f"{unit} starts /no/such/usr/{missing}, which is not there", said)
+        self.assertEqual((said.count("cannot start"), said.count(advice), said.count("starts")), (1, 1, 2), said)
+        unit.unlink()
         (units / "mysql.service").symlink_to("/dev/null")  # masked
         (units / "mysqld.service").symlink_to("/no/such/unit")
         (units / "mysql@.service").write_text(f"[Service]\nExecStart={program}\n")
