@@ -1339,7 +1339,8 @@ class Maintainer(Script):
     FOLDERS = ("etc/mysql/conf.d", *(COMMON.parent / "deb/mysql-memdiag-server.dirs").read_text().split())
     TEMPLATES = ("logrotate", "mysqld.cnf", "memdiag.cnf", "apparmor-mysqld")
     LOOPBACK = "etc/mysql/mysql.conf.d/mysqld-memdiag.cnf"
-    OPEN = "listens on all addresses"
+    OPEN = "the server listens on all addresses"
+    X_OPEN = "the X protocol listens on all addresses"
     COPIES = ("etc/logrotate.d/mysql-server", "etc/apparmor.d/usr.sbin.mysqld")
 
     def setUp(self):
@@ -1428,7 +1429,7 @@ class Maintainer(Script):
             {"etc/mysql/mysql.conf.d/a.cnf": "[mysqld]\nloose-mysqlx-bind-address = *\n"},
         ):
             with self.subTest(files):
-                says = "" if "\nbind" in str(*files.values()) else self.OPEN
+                says = self.X_OPEN if "\nbind" in str(*files.values()) else self.OPEN
                 self.assertEqual(self.first_installation(says, **files), (False, False))
                 self.script("postinst", "configure", "1")
                 shutil.rmtree(self.root / "var/lib/mysql", ignore_errors=True)
@@ -1474,12 +1475,27 @@ class Maintainer(Script):
         cases = (
             (data, self.OPEN),
             ({"etc/mysql/conf.d/x.cnf": "[mysqld]\nmysqlx_bind_address = 127.0.0.1\n"}, self.OPEN),
-            ({**data, "etc/mysql/conf.d/x.cnf": "[mysqld]\nbind_address = ::1\n"}, ""),
-            ({**data, "etc/mysql/conf.d/x.cnf": "[mysqld]\nskip-networking\n"}, ""),
+            *(
+                ({**data, "etc/mysql/conf.d/x.cnf": f"[mysqld]\n{settings}\n"}, says)
+                for settings, says in (
+                    ("bind_address = ::1\nloose-mysqlx_bind-address = ::1", ""),
+                    ("bind_address = ::1", self.X_OPEN),
+                    ("bind_address = ::1\nmysqlx = OFF", ""),
+                    ("bind_address = ::1\nloose_mysqlx=0", ""),
+                    ("bind_address = ::1\nskip-mysqlx", ""),
+                    ("bind_address = ::1\nmysqlx = OFF\nmysqlx = ON", self.X_OPEN),
+                    ("mysqlx = off", self.OPEN),
+                    ("skip-networking", ""),
+                    ("skip_networking = ON", ""),
+                    ("skip_networking = OFF", self.OPEN),
+                    ("skip-networking\nskip-networking = 0", self.X_OPEN),
+                )
+            ),
         )
         for files, says in cases:
             with self.subTest(files):
                 self.assertEqual(self.first_installation(says, **files), (False, False))
+        self.first_installation(f"{self.OPEN}.\nmysql-memdiag: no setting in force has a mysqlx_bind_address", **data)
         theirs = {"etc/my.cnf": "[mysqld]\nport = 3307\n", "etc/mysql/my.cnf": "[client]\n"}
         self.assertEqual(self.first_installation(self.OPEN, **theirs), (False, False))
         self.assertEqual([(self.root / path).read_text() for path in theirs], [*theirs.values()])
@@ -1820,7 +1836,7 @@ class Maintainer(Script):
                 self.assertEqual(list((self.root / "var/lib/mysql-memdiag").glob("*.removed")), [])
 
     def test_a_backslash_in_the_settings_is_no_escape(self):
-        mine = {"etc/mysql/conf.d/a.cnf": "[mysqld]\nft_stopword_file = a\\tb\\c\nbind-address = *\n"}
+        mine = {"etc/mysql/conf.d/a.cnf": "[mysqld]\nft_stopword_file = a\\tb\\c\nbind-address = *\nmysqlx = OFF\n"}
         self.assertEqual(self.first_installation(**mine), (False, False))
         self.first_installation()
         self.make_file("etc/mysql/conf.d/a.cnf", mine["etc/mysql/conf.d/a.cnf"])
