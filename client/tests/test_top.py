@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -12,6 +13,7 @@ from memdiag.commands import top
 from memdiag.commands.top import Screen, layout
 from memdiag.connect.options import Target
 from memdiag.connect.session import Gone, Refused
+from memdiag.problem import Problem
 
 from tests.old_server import MySQLError, OldServer
 from tests.versions import SERVERS
@@ -88,6 +90,21 @@ class Narrow(unittest.TestCase):
         self.assertIn("y: give back 1.21 GiB, other keys: no", words)
         self.assertNotIn("None", words)
 
+    def test_a_question_stays_until_it_is_answered(self):
+        """The end of a report, which the worker makes, fell into the question before a purge."""
+        tasks = []
+        screen = Screen(Target(host="db1"), _sampler=mock.Mock(ours=True), work=tasks.append)
+        with mock.patch("memdiag.commands.report.collected", side_effect=Problem("no answer")):
+            screen.key("r")
+            screen.key("p")
+            question = screen.question
+            tasks.pop()()
+        self.assertEqual((screen.question, screen.message), (question, "no report: no answer"))
+        self.assertIn("y: give back", drawn(screen))
+        screen.key("n")
+        self.assertEqual((screen.question, screen.message, tasks), ("", "not purged", []))
+        self.assertIn("not purged", drawn(screen))
+
     def test_time_to_the_limit_counts_the_use_of_all(self):
         screen = Screen(Target(host="db1"))
         screen.history = [(float(second), float((1 << 30) + second * (1 << 20))) for second in range(100)]
@@ -119,8 +136,33 @@ class Keys(unittest.TestCase):
         screen = Screen(Target(host="db1"))
         for key in ("x", "y", "Q", ""):
             screen.key(key)
-            self.assertEqual((screen.ended, screen.asking, screen.message), (False, False, ""), key)
+            self.assertEqual((screen.ended, screen.question, screen.message), (False, "", ""), key)
         screen.key("q")
+        self.assertTrue(screen.ended)
+
+    def test_it_does_not_drop_work_without_a_word(self):
+        for keys, undone in (("r", "a report"), ("py", "a purge"), ("rpy", "a report and a purge")):
+            tasks = []
+            screen = Screen(Target(host="db1"), _sampler=mock.Mock(ours=True), work=tasks.append)
+            with self.subTest(keys), mock.patch.object(screen, "_report"), mock.patch.object(screen, "_purge"):
+                for key in keys + "q":
+                    screen.key(key)
+                self.assertEqual((screen.ended, screen.message[-len(undone) :]), (False, undone))
+                screen.key("x")  # any other key takes the first q back
+                screen.key("q")
+                self.assertFalse(screen.ended)
+                screen.key("q")
+                self.assertTrue(screen.ended)
+                screen.ended = False
+                for task in tasks:
+                    task()
+                screen.key("q")
+                self.assertTrue(screen.ended)
+
+    def test_a_look_is_no_work_of_a_key(self):
+        screen = Screen(Target(host="db1"), work=lambda task: None)
+        for key in "oq":
+            screen.key(key)
         self.assertTrue(screen.ended)
 
 
@@ -166,6 +208,24 @@ class Stopped(unittest.TestCase):
             thread.join(20)
             self.assertFalse(thread.is_alive())
         self.assertEqual((screen.ended, screen.order, faults), (True, "time", []))
+
+    def test_it_says_how_long_it_waits(self):
+        words = []
+        screen = Screen(Target(host="db1"))
+        screen.sample = {"rss": 5 << 20}
+
+        def hang() -> None:
+            for waited in (2, 7):
+                screen.asked = time.monotonic() - waited
+                words.append(drawn(screen))
+            raise Gone("after 30 s")
+
+        with mock.patch.object(screen, "_look", hang):
+            for _ in range(2):  # with and without the figures of an earlier look
+                screen.refresh()
+                words.append(drawn(screen))
+        self.assertEqual(["no answer for 7 s" in one for one in words], [False, True, False] * 2)
+        self.assertEqual(["RSS 5.00 MiB" in one for one in words], [True, True, *[False] * 4])
 
     def test_a_fault_ends_it(self):
         screen = Screen(Target(host="db1"))

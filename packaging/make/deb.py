@@ -26,6 +26,7 @@ COMMON_FILES = {
     "apparmor-mysqld": "usr/share/mysql-memdiag/apparmor-mysqld",
     "logrotate": "usr/share/mysql-memdiag/logrotate",
     "mysqld.cnf": "usr/share/mysql-memdiag/mysqld.cnf",
+    "my.cnf": "usr/share/mysql-memdiag/my.cnf",
     "sandbox.conf": "usr/share/mysql-memdiag/sandbox.conf",
 }
 # Under the names that dh_installsystemd --name=mysql expects, what differs from mysql.service.

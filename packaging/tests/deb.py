@@ -434,7 +434,8 @@ def stand_in(box: Machine, place: str, fields: str, paths: Mapping[str, str] = M
 
 # A conffile, and templates of files that postinst makes: dpkg or a script might ask about them.
 CHANGED = ("etc/mysql/mysql-memdiag.cnf",) + tuple(
-    f"usr/share/mysql-memdiag/{name}" for name in ("logrotate", "apparmor-mysqld", "mysqld.cnf", "memdiag.cnf")
+    f"usr/share/mysql-memdiag/{name}"
+    for name in ("logrotate", "apparmor-mysqld", "mysqld.cnf", "my.cnf", "memdiag.cnf")
 )
 MEMDIAG_CNF = "etc/mysql/mysql.conf.d/memdiag.cnf"
 

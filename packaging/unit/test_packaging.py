@@ -1339,7 +1339,8 @@ class Maintainer(Script):
     FOLDERS = ("etc/mysql/conf.d", *(COMMON.parent / "deb/mysql-memdiag-server.dirs").read_text().split())
     TEMPLATES = ("logrotate", "mysqld.cnf", "memdiag.cnf", "apparmor-mysqld")
     LOOPBACK = "etc/mysql/mysql.conf.d/mysqld-memdiag.cnf"
-    OPEN = "listens on all addresses"
+    OPEN = "the server listens on all addresses"
+    X_OPEN = "the X protocol listens on all addresses"
     COPIES = ("etc/logrotate.d/mysql-server", "etc/apparmor.d/usr.sbin.mysqld")
 
     def setUp(self):
@@ -1354,7 +1355,7 @@ class Maintainer(Script):
             "etc/mysql/mysql-memdiag.cnf": (COMMON / "mysql.cnf").read_text(),
             "owned": "",
             **{f"usr/share/mysql-memdiag/{name}": name for name in self.TEMPLATES},
-            "usr/share/mysql-memdiag/mysqld.cnf": (COMMON / "mysqld.cnf").read_text(),
+            **{f"usr/share/mysql-memdiag/{x}": (COMMON / x).read_text() for x in ("mysqld.cnf", "my.cnf")},
         }.items():
             self.make_file(path, text)
         self.install_libexec("deb")
@@ -1428,7 +1429,7 @@ class Maintainer(Script):
             {"etc/mysql/mysql.conf.d/a.cnf": "[mysqld]\nloose-mysqlx-bind-address = *\n"},
         ):
             with self.subTest(files):
-                says = "" if "\nbind" in str(*files.values()) else self.OPEN
+                says = self.X_OPEN if "\nbind" in str(*files.values()) else self.OPEN
                 self.assertEqual(self.first_installation(says, **files), (False, False))
                 self.script("postinst", "configure", "1")
                 shutil.rmtree(self.root / "var/lib/mysql", ignore_errors=True)
@@ -1447,6 +1448,8 @@ class Maintainer(Script):
             said = f"my.cnf does not name the folder {self.root}/etc/mysql/mysql.conf.d"
             self.assertEqual(self.first_installation(said, **files), (False, False))
             self.assertIn("\nbind_address = 127.0.0.1\n", everywhere.read_text())
+            # Another server, MariaDB for example, reads the groups without a version.
+            self.assertEqual(re.findall(r"^\[.*", everywhere.read_text(), re.MULTILINE), ["[mysqld-9.7]"])
             self.script("postinst", "configure", "1")
             if others:  # a purge beside another server leaves the file, and the next purge deletes it
                 program = self.make_file("usr/sbin/mysqld")
@@ -1463,17 +1466,36 @@ class Maintainer(Script):
         self.script("postrm", "purge")
         self.assertEqual(everywhere.read_text(), "mine")
 
+    def test_settings_that_others_may_read_stop_no_server_that_lacks_the_x_protocol(self):
+        unknown = re.compile(r"^mysqlx", re.MULTILINE)
+        self.assertIsNone(unknown.search((COMMON / "mysqld.cnf").read_text()))
+
     def test_a_port_that_the_installation_opens_is_named(self):
         data = {"var/lib/mysql/mysql/x": ""}
         cases = (
             (data, self.OPEN),
             ({"etc/mysql/conf.d/x.cnf": "[mysqld]\nmysqlx_bind_address = 127.0.0.1\n"}, self.OPEN),
-            ({**data, "etc/mysql/conf.d/x.cnf": "[mysqld]\nbind_address = ::1\n"}, ""),
-            ({**data, "etc/mysql/conf.d/x.cnf": "[mysqld]\nskip-networking\n"}, ""),
+            *(
+                ({**data, "etc/mysql/conf.d/x.cnf": f"[mysqld]\n{settings}\n"}, says)
+                for settings, says in (
+                    ("bind_address = ::1\nloose-mysqlx_bind-address = ::1", ""),
+                    ("bind_address = ::1", self.X_OPEN),
+                    ("bind_address = ::1\nmysqlx = OFF", ""),
+                    ("bind_address = ::1\nloose_mysqlx=0", ""),
+                    ("bind_address = ::1\nskip-mysqlx", ""),
+                    ("bind_address = ::1\nmysqlx = OFF\nmysqlx = ON", self.X_OPEN),
+                    ("mysqlx = off", self.OPEN),
+                    ("skip-networking", ""),
+                    ("skip_networking = ON", ""),
+                    ("skip_networking = OFF", self.OPEN),
+                    ("skip-networking\nskip-networking = 0", self.X_OPEN),
+                )
+            ),
         )
         for files, says in cases:
             with self.subTest(files):
                 self.assertEqual(self.first_installation(says, **files), (False, False))
+        self.first_installation(f"{self.OPEN}.\nmysql-memdiag: no setting in force has a mysqlx_bind_address", **data)
         theirs = {"etc/my.cnf": "[mysqld]\nport = 3307\n", "etc/mysql/my.cnf": "[client]\n"}
         self.assertEqual(self.first_installation(self.OPEN, **theirs), (False, False))
         self.assertEqual([(self.root / path).read_text() for path in theirs], [*theirs.values()])
@@ -1487,6 +1509,15 @@ class Maintainer(Script):
             said = f"{unit} starts {self.root}/usr/libexec/theirs, which is not there"
             self.script("postinst", "configure", "1", says=said)
             unit.unlink()
+        # No line of it is worth keeping: without ExecStart= the unit is none.
+        unit = self.make_file(units / "mysql.service", self.UNIT.format("/no/such"))
+        advice = f"  rm {unit} && systemctl daemon-reload\n"
+        process = self.start(LIBEXEC / "check-units")
+        said = process.communicate()[1]
+        for missing in ("libexec/theirs", "sbin/mysqld"):
+            self.assertIn(f"{unit} starts /no/such/usr/{missing}, which is not there", said)
+        self.assertEqual((said.count("cannot start"), said.count(advice), said.count("starts")), (1, 1, 2), said)
+        unit.unlink()
         (units / "mysql.service").symlink_to("/dev/null")  # masked
         (units / "mysqld.service").symlink_to("/no/such/unit")
         (units / "mysql@.service").write_text(f"[Service]\nExecStart={program}\n")
@@ -1613,11 +1644,17 @@ class Maintainer(Script):
         for path in ("/var/lib/mysql-replica1/ibdata1", "@{run}/mysqld/replica1.sock", "@{run}/mysqld/replica1.pid"):
             given = [right for rule, right in rules if fnmatchcase(path, re.sub(r"\*\*|\{,\*\*\}$", "*", rule))]
             self.assertEqual(given, ["rwk"], path)
-        self.assertIn("\n  /etc/my.cnf r,\n", (COMMON / "apparmor-mysqld").read_text())
 
-    def test_apparmors_rules_have_the_manifest(self):
+    def test_apparmors_rules_have_the_settings_outside_of_etc_mysql(self):
+        """Upstream's profile has /etc/mysql alone. The file may have the addresses that the installation set."""
+        for name in ("apparmor-mysqld", "apparmor-memdiag"):
+            self.assertIn("\n  /etc/my.cnf r,\n", (COMMON / name).read_text(), name)
+
+    def test_apparmors_rules_have_the_manifest_and_the_components_settings(self):
         """The server takes one that it may not read for one that is not there. So a keyring would have no keys."""
-        self.assertIn("\n  /usr/sbin/mysqld.my r,\n", (COMMON / "apparmor-memdiag").read_text())
+        rules = (COMMON / "apparmor-memdiag").read_text()
+        for path in ("/usr/sbin/mysqld.my", "/usr/lib/mysql/plugin/*.cnf"):
+            self.assertIn(f"\n  {path} r,\n", rules)
 
     def test_apparmors_rules_have_the_scheduler_of_each_kind_of_disk(self):
         rules = re.findall(r"^  (/sys/\S+) r,$", (COMMON / "apparmor-memdiag").read_text(), re.MULTILINE)
@@ -1799,7 +1836,7 @@ class Maintainer(Script):
                 self.assertEqual(list((self.root / "var/lib/mysql-memdiag").glob("*.removed")), [])
 
     def test_a_backslash_in_the_settings_is_no_escape(self):
-        mine = {"etc/mysql/conf.d/a.cnf": "[mysqld]\nft_stopword_file = a\\tb\\c\nbind-address = *\n"}
+        mine = {"etc/mysql/conf.d/a.cnf": "[mysqld]\nft_stopword_file = a\\tb\\c\nbind-address = *\nmysqlx = OFF\n"}
         self.assertEqual(self.first_installation(**mine), (False, False))
         self.first_installation()
         self.make_file("etc/mysql/conf.d/a.cnf", mine["etc/mysql/conf.d/a.cnf"])

@@ -9,6 +9,7 @@ import select
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ TREND_SECONDS = 300
 FIT = 0.7
 # Part of RSS for each second: 7% an hour.
 NOISE = 2e-5
+# A look that takes longer is named: the figures are old.
+SLOW_SECONDS = 3
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -99,10 +102,13 @@ class Screen:
     digests: list[dict[str, Any]] = field(default_factory=list)
     order: str = "memory"
     down: str = ""  # why the server does not answer
+    asked: float | None = None  # the begin of the look that runs, by the monotonic clock
     message: str = ""
-    asking: bool = False  # to confirm the purge
+    question: str = ""  # to confirm the purge; no message of a task takes its place
     ended: bool = False
     work: Callable[[Callable[[], None]], None] = lambda task: task()
+    undone: deque[str] = field(default_factory=deque)  # what keys asked for; the worker takes out what is done
+    warned: bool = False  # that q ends it before all is done
     writing: threading.Lock = field(default_factory=threading.Lock)  # held while a file is written
     _session: Session | None = None
     _sampler: Sampler | None = None
@@ -110,36 +116,28 @@ class Screen:
 
     def refresh(self) -> None:
         """Read everything; a server that is gone is asked again the next time."""
-        had_session = self._session is not None
+        self.asked = time.monotonic()
         try:
-            try:
-                self._look()
-            except Gone:
-                # The server or a person may have ended the session, while the server is up.
-                if not had_session:
-                    raise
-                self.close()
-                self._look()
-            self.down = ""
-        except Problem as problem:
-            self.down = str(problem)
-            self.close()
-            return
-        rss = self.sample.get("rss")
-        if rss is not None:
-            newest = self.sample["time"]
-            self.history = [one for one in [*self.history, (newest, rss)] if one[0] >= newest - TREND_SECONDS]
+            self._refresh()
+        finally:
+            self.asked = None
 
     def key(self, key: str) -> None:
-        if self.asking:
-            self.asking = False
+        warned, self.warned = self.warned, False
+        if self.question:
+            self.question = ""
             if key == "y":
                 self.message = "purging"
-                self.work(self._purge)
+                self._do("a purge", self._purge)
             else:
                 self.message = "not purged"
         elif key == "q":
-            self.ended = True
+            undone = " and ".join(self.undone)
+            if undone and not warned:
+                self.warned = True
+                self.message = f"q again ends before this is done: {undone}"
+            else:
+                self.ended = True
         elif key in ("o", "s"):
             self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
             self.message = f"ordered by {self.order}"
@@ -150,12 +148,11 @@ class Screen:
                 self.message = "only a server with memdiag can be purged"
             else:
                 unused = size(self.sample.get("unused"))
-                self.asking = True
                 # The keys come first: the end of the line may be cut.
-                self.message = f"y: give back {unused}, other keys: no (unused pages, memdiag_purge('all'))"
+                self.question = f"y: give back {unused}, other keys: no (unused pages, memdiag_purge('all'))"
         elif key == "r":
             self.message = "making a report"
-            self.work(self._report)
+            self._do("a report", self._report)
 
     @property
     def seconds_to_limit(self) -> float | None:
@@ -180,6 +177,37 @@ class Screen:
         self._session = self._sampler = None
 
     # Internals.
+
+    def _do(self, name: str, task: Callable[[], None]) -> None:
+        def work() -> None:
+            try:
+                task()
+            finally:
+                self.undone.popleft()
+
+        self.undone.append(name)
+        self.work(work)
+
+    def _refresh(self) -> None:
+        had_session = self._session is not None
+        try:
+            try:
+                self._look()
+            except Gone:
+                # The server or a person may have ended the session, while the server is up.
+                if not had_session:
+                    raise
+                self.close()
+                self._look()
+            self.down = ""
+        except Problem as problem:
+            self.down = str(problem)
+            self.close()
+            return
+        rss = self.sample.get("rss")
+        if rss is not None:
+            newest = self.sample["time"]
+            self.history = [one for one in [*self.history, (newest, rss)] if one[0] >= newest - TREND_SECONDS]
 
     def _look(self) -> None:
         is_new = self._session is None or self._sampler is None
@@ -289,10 +317,8 @@ def layout(screen: Screen, height: int, width: int) -> Any:
         left -= 6
     parts.append(_sessions(screen, max(1, left - 2)))
     parts += extra
-    foot = screen.message
-    if not screen.asking:
-        foot = f"{foot}  |  {KEYS}" if foot else KEYS
-    style = "reverse" if screen.asking else "dim" if not screen.message else "bold"
+    foot = screen.question or (f"{screen.message}  |  {KEYS}" if screen.message else KEYS)
+    style = "reverse" if screen.question else "dim" if not screen.message else "bold"
     parts.append(Text(f" {_line(foot)} ", style=style, overflow="ellipsis", no_wrap=True))
     return Group(*parts)
 
@@ -307,6 +333,8 @@ def _head(screen: Screen, width: int) -> list[str]:
     lines = [
         f"[bold]memdiag top[/]  {moment}  up {duration(sample.get('uptime'))}  {escape(_line(screen.target.label))}"
     ]
+    if (asked := screen.asked) is not None and (waited := time.monotonic() - asked) >= SLOW_SECONDS:
+        lines.append(f"[bold red]no answer for {duration(waited)}[/]")
     if screen.down:
         lines.append(f"[bold red]{escape(_line(screen.down))}; asking again[/]")
         return lines
@@ -480,7 +508,7 @@ def _show(screen: Screen, every: float) -> None:
                         screen.key(key)
                     continue
                 if time.monotonic() >= following:
-                    if not screen.asking:
+                    if not screen.question:
                         screen.work(screen.refresh)
                     following = time.monotonic() + every
     finally:

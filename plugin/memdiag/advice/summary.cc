@@ -206,8 +206,6 @@ class Summary {
         parts.push_back({std::string("pool ") + pool_specs[i].name, *grown});
     int64_t known = 0;
     for (const Amount &part : parts) known += part.bytes;
-    // Unused pages, pages of a pool that it took before and that are written
-    // now, and what a plugin maps by itself.
     if (all && *all - known >= *all / large_part)
       parts.push_back({"other", *all - known});
     keep_largest(&parts, most_grown - 1);

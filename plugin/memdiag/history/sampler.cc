@@ -79,19 +79,20 @@ void repeat_allocator(const Sample &from, Sample *sample) {
   sample->pools = from.pools;
 }
 
-void add_log_buffer(std::span<const std::byte> buffer, Sample *sample) {
-  if (buffer.empty()) return;
+uint64_t resident_bytes_of(std::span<const std::byte> buffer) {
+  if (buffer.empty()) return unknown;
   const auto begin = reinterpret_cast<uintptr_t>(buffer.data());
   const Address_range range{begin, begin + buffer.size()};
-  sample->log_buffer_bytes = buffer.size();
-  sample->log_buffer_resident_bytes =
-      Presence(range).bytes(range).value_or(unknown);
+  return Presence(range).bytes(range).value_or(unknown);
 }
 
 void repeat_innodb(const Sample &from, Sample *sample) {
   sample->buffer_pool_bytes = from.buffer_pool_bytes;
-  sample->log_buffer_bytes = from.log_buffer_bytes;
-  sample->log_buffer_resident_bytes = from.log_buffer_resident_bytes;
+  // The buffer may have shrunk since.
+  sample->log_buffer_resident_bytes =
+      from.log_buffer_resident_bytes == unknown
+          ? unknown
+          : std::min(from.log_buffer_resident_bytes, sample->log_buffer_bytes);
 }
 
 void add_limits(Sample *sample) {
@@ -186,6 +187,11 @@ void Sampler::add_holder(Sample *sample) {
 }
 
 void Sampler::add_innodb(Sample *sample) {
+  // The live bytes of InnoDB's pool change with this size at once. The summary
+  // takes one from the other.
+  const auto log_buffer =
+      m_log_buffer == nullptr ? std::span<const std::byte>{} : m_log_buffer();
+  if (!log_buffer.empty()) sample->log_buffer_bytes = log_buffer.size();
   const uint64_t began_us = m_clock(CLOCK_MONOTONIC);
   const uint64_t times = is_same(sample->rss_bytes, m_innodb.rss_bytes)
                              ? innodb_rest_times_at_rest
@@ -200,7 +206,7 @@ void Sampler::add_innodb(Sample *sample) {
   } catch (const std::bad_alloc &) {
     sample->buffer_pool_bytes = unknown;
   }
-  if (m_log_buffer != nullptr) add_log_buffer(m_log_buffer(), sample);
+  sample->log_buffer_resident_bytes = resident_bytes_of(log_buffer);
   m_innodb = *sample;
   m_innodb_read_us = began_us;
   m_innodb_took_us = m_clock(CLOCK_MONOTONIC) - began_us;

@@ -8,9 +8,9 @@
   figures where they can:
   - the allocator's, for ten seconds at most, while the server rests: less than
     1 MB has come and gone in the pools, RSS has changed by less than 256 KB,
-  and no pool was purged;
-  - those of InnoDB's buffers, so that reading them takes 1% of the time, and a
-    tenth of that while RSS has changed by less than 256 KB.
+    and no pool was purged;
+  - the resident bytes of InnoDB's buffers, so that reading them takes 1% of the
+    time, and a tenth of that while RSS has changed by less than 256 KB.
   Nothing is asked of sessions, except at a new peak of RSS: then the callback
   names the session that holds most.
 
@@ -81,7 +81,7 @@ class Sampler {
   uint64_t m_asked_at_bytes{0};
   uint64_t m_rss_peak_bytes{0};
   uint64_t m_rss_peak_us{0};
-  /** The last sample whose figures of InnoDB's buffers were read. */
+  /** The last sample for which InnoDB's buffers were read. */
   black_box::Sample m_innodb{};
   uint64_t m_innodb_read_us{0};
   uint64_t m_innodb_took_us{0};

@@ -32,10 +32,10 @@ inline constexpr Table summary_table = [] {
               "WHAT", summary::what_length,
               "The holder: the process, a pool, a cache, a kind of buffer. "
               "mapped files: pages of files, the program's among them, and of "
-              "shared memory. other, under grew: unused pages, pages that "
-              "pools "
-              "had taken before and that were written now, and what a plugin "
-              "maps by itself. "
+              "shared memory. other, under grew: all else, such as unused "
+              "pages, gaps within pages in use, pages that were taken before "
+              "and written now, stacks of threads, a row log of DDL, or what a "
+              "plugin maps by itself. "
               "wrong: the holder or the subsystem of a finding, or nothing."),
           text_column<Row, &Row::size>(
               "SIZE", summary::size_length,

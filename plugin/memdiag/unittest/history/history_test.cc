@@ -339,6 +339,15 @@ TEST_F(History, TheLogBuffer) {
   memset(memory, 1, size);
   EXPECT_EQ(size / 2, next().log_buffer_resident_bytes);
   EXPECT_EQ(size, next().log_buffer_bytes);
+  // The size of one that has changed is known at once.
+  log_buffer = log_buffer.first(size / 5);
+  const Sample smaller = next();
+  EXPECT_EQ(size / 5, smaller.log_buffer_bytes);
+  EXPECT_EQ(size / 5, smaller.log_buffer_resident_bytes);
+  log_buffer = {static_cast<std::byte *>(memory), size};
+  const Sample larger = next();
+  EXPECT_EQ(size, larger.log_buffer_bytes);
+  EXPECT_EQ(size / 2, larger.log_buffer_resident_bytes);
   clock_step_us = 0;
   clock_now_us += 60'000'000;
   EXPECT_EQ(size, next().log_buffer_resident_bytes);
