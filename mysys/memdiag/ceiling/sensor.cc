@@ -528,6 +528,7 @@ int64_t end() {
   Thread *const self = &thread;
   // What is allocated from now on is not the statement's.
   self->base_bytes = self->net_bytes;
+  if (self->commit_bytes != 0) commit_later(self);
   self->malloc_bytes = 0;
   self->told_large = false;
   if (self->expected_bytes != 0)

@@ -135,6 +135,10 @@ void renew_commit(Thread *self) {
 
 void promise_commit(Thread *self, int64_t bytes) {
   self->commit_bytes = std::max(self->commit_bytes, bytes);
+  commit_later(self);
+}
+
+void commit_later(Thread *self) {
   self->commit_from_bytes = self->net_bytes;
   see_commit(self);
 }

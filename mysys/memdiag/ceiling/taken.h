@@ -171,6 +171,9 @@ void renew_commit(Thread *self);
 /** Its transaction takes so much, or as much as was promised if that is more.
  */
 void promise_commit(Thread *self, int64_t bytes);
+/** The commit has taken nothing yet: a statement ends before it. Its session
+may keep what the statement took. */
+void commit_later(Thread *self);
 /** A statement of its transaction is undone. */
 void undo_commit(Thread *self);
 /** Its transaction has ended. */

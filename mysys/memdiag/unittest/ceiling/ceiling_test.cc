@@ -830,6 +830,24 @@ TEST_F(Ceiling,
   EXPECT_EQ(0, account.promised_bytes());
 }
 
+/** Such as the value of a variable. */
+TEST_F(Ceiling, what_a_session_keeps_is_not_taken_for_what_its_commit_takes) {
+  begin_statement();
+  EXPECT_TRUE(room_for_commit(100 * mb));
+  end();
+  begin(0);
+  on_event(true, 70 * mb, 0);
+  end();
+  EXPECT_EQ(100 * mb, account.promised_bytes());
+  // It is freed, and the commit comes.
+  on_event(true, 70 * mb, 70 * mb);
+  EXPECT_EQ(100 * mb, account.promised_bytes());
+  on_event(true, 130 * mb, 70 * mb);
+  EXPECT_EQ(40 * mb, account.promised_bytes());
+  transaction_ended();
+  EXPECT_EQ(0, account.promised_bytes());
+}
+
 /** A CALL or an event goes on when its transaction has ended. */
 TEST_F(Ceiling, a_transaction_that_ends_in_a_statement_has_no_promise_more) {
   begin_statement();
@@ -904,7 +922,8 @@ TEST_F(Ceiling,
   errors = 0;
   static constexpr Owner owner{.refused = [](uint64_t) { ++errors; }};
   begin_statement(&owner);
-  const Giver giver(longest_ask_us, false);
+  // It takes a step more when a wait has ended.
+  const Giver giver(longest_ask_us / 4, false);
   const uint64_t began_us = now_us;
   EXPECT_FALSE(room_for_commit(300 * mb));
   EXPECT_GE(now_us - began_us, longest_large_ask_us);
