@@ -77,10 +77,11 @@ void print_status_variables(std::ostream &out) {
          "a tenth of a second ago. While another thread takes a snapshot, "
          "they are of the last one, of whatever age, instead of waiting; "
          "reading MEMDIAG_SIZE_CLASSES takes the longest. Those of the ceiling "
-         "and of the profiler are read one by one, and Memdiag_safe_limit may "
-         "be some seconds older. The sampler takes a snapshot every "
-         "memdiag_history_interval_ms, or every ten seconds while the server "
-         "rests. A figure that could not be read is empty.\n\n"
+         "and of the profiler are read one by one with it, and are as old; "
+         "Memdiag_safe_limit may be some seconds older. The sampler takes a "
+         "snapshot every memdiag_history_interval_ms, or every ten seconds "
+         "while the server rests. A figure that could not be read is empty."
+         "\n\n"
          "| variable | unit | meaning |\n"
          "|---|---|---|\n";
   for (const Status_variable &variable : status_variables)
