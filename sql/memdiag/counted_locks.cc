@@ -11,6 +11,7 @@
 
 #include "sql/memdiag/counted_locks.h"
 
+#include "scope_guard.h"
 #include "sql/mysqld_thd_manager.h"
 #include "sql/tztime.h"
 
@@ -78,9 +79,8 @@ void unlock_host_names_and_count() {
 
 Time_zone *find_time_zone_and_count(THD *thd, const String *name) {
   ++held;
-  Time_zone *const zone = find_time_zone(thd, name);
-  --held;
-  return zone;
+  const auto guard = create_scope_guard([] { --held; });
+  return find_time_zone(thd, name);
 }
 
 bool memdiag::holds_counted_lock() { return held != 0; }

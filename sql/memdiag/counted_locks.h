@@ -8,7 +8,8 @@
   be killed.
 
   Performance Schema copies the cache of host names below its mutex, which each
-  login over TCP needs.
+  login over TCP needs. The copy is of the cache's size. One that is larger than
+  the ceiling's reserve waits even so.
 
   A time zone that is named for the first time is read from its tables below the
   mutex that SET of any time zone needs, and CONVERT_TZ().

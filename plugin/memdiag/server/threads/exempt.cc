@@ -184,6 +184,18 @@ bool keeps_variable(const set_var_base &each) {
              : value.type() != Item::NULL_ITEM;
 }
 
+/** It is a SET of user variables, each to NULL. What its digest took before was
+for other values. */
+bool gives_variables_back(const LEX &lex) {
+  return lex.sql_command == SQLCOM_SET_OPTION && !lex.var_list.is_empty() &&
+         std::all_of(lex.var_list.begin(), lex.var_list.end(),
+                     [](const set_var_base &each) {
+                       return dynamic_cast<const set_var_user *>(&each) !=
+                                  nullptr &&
+                              !keeps_variable(each);
+                     });
+}
+
 /** INTO a variable, or the rows of a cursor of the client's: that class is
 local to sql_cursor.cc. A prepared statement has a result, too, which sends. */
 bool result_stays(const Query_result *result) {
@@ -323,7 +335,8 @@ bool takes_little(THD *thd) {
       return !names_many(lex);
     case SQLCOM_SELECT:
     case SQLCOM_SET_OPTION:
-      return lex.query_tables == nullptr && has_short_values(*thd);
+      return lex.query_tables == nullptr &&
+             (has_short_values(*thd) || gives_variables_back(lex));
     default:
       return false;
   }
