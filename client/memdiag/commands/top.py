@@ -266,7 +266,8 @@ class Screen:
             self.message = f"not purged: {problem}"
         except (LookupError, TypeError):
             self.message = "not purged: the server sent no receipt"
-        self.refresh()
+        # The purge is done, and the look may take long.
+        self.work(self.refresh)
 
     def _report(self) -> None:
         from memdiag.commands.report import RENDERERS, collected, file_name
