@@ -462,11 +462,19 @@ class Limits(unittest.TestCase):
             return {
                 "SUBJECT": "cgroup",
                 "NAME": name,
-                "NUMBER": float(number),
+                "NUMBER": None if number is None else float(number),
                 "VALUE": None,
                 "UNIT": "bytes",
                 "SOURCE": place,
             }
+
+        def told(room, limit, place):
+            """What the server tells; None: it could not read the use of a group."""
+            return [
+                figure("effective_limit", GIB, "/g/own/memory.max"),
+                figure("effective_room", room, place),
+                figure("room_limit", limit, place),
+            ]
 
         own = {
             "version": 2,
@@ -478,10 +486,11 @@ class Limits(unittest.TestCase):
             "oom_kills": 0,
         }
         above = own | {"folder": "/g", "limit": 2 * GIB, "usage": 2 * GIB - 5}
-        host = [figure("effective_limit", GIB, "/g/own/memory.max"), figure("effective_room", 5, "/g/memory.current")]
-        limit = View(stock(100 * MIB, cgroup=[own, above], memdiag_host=host)).limit
-        self.assertEqual((limit.bytes, limit.used, limit.source), (2 * GIB, 2 * GIB - 5, "/g"))
-        host[1]["SOURCE"] = "/g/own/memory.current"
+        for room, highest in ((5, 2 * GIB), (None, None)):
+            host = told(room, highest, "/g/memory.current")
+            limit = View(stock(100 * MIB, cgroup=[own, above], memdiag_host=host)).limit
+            self.assertEqual((limit.bytes, limit.used, limit.source), (2 * GIB, 2 * GIB - 5, "/g"))
+        host = told(5, GIB, "/g/own/memory.current")
         limit = View(stock(100 * MIB, cgroup=[own, above], memdiag_host=host)).limit
         self.assertEqual((limit.bytes, limit.used), (GIB, GIB - 5))
 
@@ -517,12 +526,14 @@ class Limits(unittest.TestCase):
         self.assertEqual(near.statements[-1], "echo 10240M > /g/memory.max")
         # The server cannot have more than its own group.
         self.assertIn("is 4.00 GiB", named(of(host, 4 * GIB))["innodb_buffer_pool_size"].headline)
-        # A server that does not tell the limit of that group.
-        view = View(of(host[:-1]))
-        self.assertEqual((view.limit.bytes, view.limit.used), (4 * GIB, None))
-        self.assertNotIn("cgroup", named(of(host[:-1])))
-        host[3]["SOURCE"] = "/g/own/memory.current"
-        view = View(of(host[:-1]))
+        # The server could not read the use of that group.
+        unread = [*host[:-2], *(figure(one["NAME"], None, one["SOURCE"]) for one in host[-2:])]
+        for rows in (host[:-1], unread):
+            view = View(of(rows))
+            self.assertEqual((view.limit.bytes, view.limit.used), (4 * GIB, None))
+            self.assertNotIn("cgroup", named(of(rows)))
+        place = "/g/own/memory.current"
+        view = View(of([*host[:-2], figure("effective_room", 100 * MIB, place), figure("room_limit", 4 * GIB, place)]))
         self.assertEqual((view.limit.bytes, view.limit.used), (4 * GIB, 4 * GIB - 100 * MIB))
 
     def test_swap(self):
