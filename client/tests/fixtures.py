@@ -1,6 +1,7 @@
-"""Snapshots of real servers in driven states, recorded by `client/check/states.py --keep`. `python3 -m tests.fixtures
-FOLDER` makes them small and puts them into fixtures.tar.xz: names are replaced, and the history is thinned. They lie in one
-archive because they resemble each other: it has a quarter of the size of single ones."""
+"""Snapshots of real servers in driven states, recorded by `client/check/states.py --keep`; the idle ones are servers with
+their defaults, some minutes after the start. `python3 -m tests.fixtures FOLDER` makes them small and puts them into
+fixtures.tar.xz: names are replaced, and the history is thinned. They lie in one archive because they resemble each other:
+it has a quarter of the size of single ones."""
 
 from __future__ import annotations
 
@@ -34,11 +35,13 @@ def snapshot(name: str) -> dict[str, Any]:
 
 
 def today(name: str) -> dict[str, Any]:
-    """A snapshot with answers to what memdiag asks since it was recorded, as far as they are known: client/check/states.py
-    makes servers without replication, whose sessions keep no tables open, and the session of the recording is the one whose
-    statement ran. What all sessions have is the sum of their users', and none slept for a minute, so the idle ones have 0. Rows of MEMDIAG_ADVICE stay those
-    of a server without RULE."""
+    """A snapshot with answers to what memdiag asks since the servers of others were recorded, as far as they are known:
+    client/check/states.py makes servers without replication, whose sessions keep no tables open, and the session of the
+    recording is the one whose statement ran. What all sessions have is the sum of their users', and none slept for a
+    minute, so the idle ones have 0."""
     data = snapshot(name)
+    if data["server"]["flavour"] == "memdiag":
+        return data
     sources = data["sources"]
     own = [
         {"SYSTEM_SESSION": row["PROCESSLIST_ID"]}

@@ -10,7 +10,6 @@ from tests.builder import GIB, MIB, snapshot
 
 
 def row(**more):
-    """Of a server with RULE."""
     return {
         "SEVERITY": "warning",
         "SUBSYSTEM": "session",
@@ -23,13 +22,6 @@ def row(**more):
         "ALLOCATED_BYTES": None,
         "STATEMENT": "SELECT CONCAT('KILL ', PROCESSLIST_ID) AS RUN FROM performance_schema.threads",
     } | more
-
-
-def older(**more):
-    return {name: value for name, value in (row() | more).items() if name in _OLDER}
-
-
-_OLDER = ("SEVERITY", "SUBSYSTEM", "VERDICT", "EVIDENCE", "REMEDY")
 
 
 def found(*rows, **sources):
@@ -68,6 +60,29 @@ class Shown(unittest.TestCase):
     def test_a_severity_of_a_later_server(self):
         self.assertEqual(found(row(SEVERITY="disaster"))[0].severity, "warning")
 
+    def test_recorded_rows(self):
+        """Of servers in all driven states."""
+        seen = set()
+        for name in fixtures.names():
+            data = fixtures.snapshot(name)
+            rows = data["sources"].get("memdiag_advice", {}).get("rows", ())
+            with self.subTest(name):
+                made = [one for one in findings(View(data)) if one.source.endswith("ADVICE")]
+                self.assertEqual(
+                    [(one.severity, one.verdict, one.rule, one.bytes) for one in made],
+                    [(row["SEVERITY"], row["VERDICT"], row["RULE"], row["BYTES"]) for row in rows],
+                )
+                self.assertEqual([one.holder for one in made], [row["HOLDER"] or row["SUBSYSTEM"] for row in rows])
+                self.assertEqual(
+                    [one.statements for one in made], [[row["STATEMENT"]] if row["STATEMENT"] else [] for row in rows]
+                )
+                for one, row in zip(made, rows, strict=True):
+                    self.assertEqual(one.remedy, "" if row["REMEDY"] == row["STATEMENT"] else row["REMEDY"])
+                    seen.add((bool(row["HOLDER"]), bool(row["STATEMENT"]), row["BYTES"] is not None))
+        # A holder that a statement frees or only words do, a rule about no holder with bytes, and one with words alone.
+        wanted = {(True, True, True), (True, False, True), (False, True, True), (False, False, False)}
+        self.assertLessEqual(wanted, seen)
+
     def test_nothing_of_our_own_beside_it(self):
         """The server has judged this already, or found it usual."""
         ledger = [
@@ -102,27 +117,3 @@ class Shown(unittest.TestCase):
         data["gone"] = True
         holders = [one.holder for one in findings(View(data))]
         self.assertEqual(holders, ["the server itself", "user variables", "the last run"])
-
-
-class OlderServers(unittest.TestCase):
-    """Without the column RULE: recorded ones, too."""
-
-    def test_prose_alone(self):
-        remedy = "SET PERSIST max_connections = 92"
-        (one,) = found(older(REMEDY=remedy, SUBSYSTEM="server"))
-        self.assertEqual((one.remedy, one.statements, one.bytes, one.rule), (remedy, [], None, ""))
-
-    def test_recorded_ones(self):
-        seen = 0
-        for name in fixtures.names():
-            data = fixtures.snapshot(name)
-            rows = data["sources"].get("memdiag_advice", {}).get("rows", ())
-            if not rows or "RULE" in rows[0]:
-                continue
-            with self.subTest(name):
-                made = [one for one in findings(View(data)) if one.source.endswith("ADVICE")]
-                self.assertEqual([one.severity for one in made], [one["SEVERITY"] for one in rows])
-                self.assertEqual([one.remedy for one in made], [one["REMEDY"] for one in rows])
-                self.assertEqual([one.statements for one in made], [[]] * len(rows))
-                seen += len(rows)
-        self.assertGreater(seen, 10)

@@ -47,7 +47,7 @@ class Documents(Scratch):
             self.assertEqual(next(iter(value)), "format")
 
     def page(self, name):
-        data = fixtures.today(name)
+        data = fixtures.snapshot(name)
         return self.write(f"{name}.json", as_json.render(Page("", [report(data)], [], [data])))
 
     def test_report(self):
@@ -81,8 +81,7 @@ class Documents(Scratch):
         self.check("a line", of_frame["lines"][0])
 
     def test_what_if(self):
-        data = fixtures.today("ours-idle")
-        data["sources"]["memdiag_ceiling"] = {"rows": []}
+        data = fixtures.snapshot("ours-idle")
         path = self.write("r.json", as_json.render(Page("", [report(data)], [], [data])))
         found = self.output("what-if", path, "--limit", "1M", "--set", "sort_buffer_size=1G", "--json")
         self.check("what-if", found)

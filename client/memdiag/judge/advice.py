@@ -1,8 +1,4 @@
-"""What our server found. MEMDIAG_ADVICE is shown as it is, in the server's order.
-
-Servers from 1.0 on have the columns RULE, HOLDER, BYTES, ALLOCATED_BYTES and STATEMENT. Rows of earlier ones are shown
-as prose: their REMEDY mixes SQL with words, and no program can tell which part runs as it stands.
-"""
+"""What our server found. MEMDIAG_ADVICE is shown as it is, in the server's order."""
 
 from __future__ import annotations
 
@@ -16,36 +12,34 @@ def findings(view: View) -> list[Finding]:
 
 
 def _finding(view: View, row: Row) -> Finding:
-    statement = row.get("STATEMENT")
+    statement = row["STATEMENT"]
     severity = row["SEVERITY"]
     return Finding(
         # A later server may have another word.
         severity=severity if severity in SEVERITIES else "warning",
-        holder=row.get("HOLDER") or row["SUBSYSTEM"],
+        holder=row["HOLDER"] or row["SUBSYSTEM"],
         verdict=row["VERDICT"],
         headline=_headline(view, row),
         evidence=_proof(row),
         # A remedy that is the statement is shown once.
         remedy="" if row["REMEDY"] == statement else row["REMEDY"],
         statements=[statement] if statement else [],
-        bytes=row.get("BYTES"),
+        bytes=row["BYTES"],
         source="INFORMATION_SCHEMA.MEMDIAG_ADVICE",
-        rule=row.get("RULE") or "",
+        rule=row["RULE"],
     )
 
 
 def _headline(view: View, row: Row) -> str:
     evidence, subsystem = row["EVIDENCE"], row["SUBSYSTEM"]
-    if subsystem in view.pool_states() and not row.get("HOLDER"):
+    if subsystem in view.pool_states() and not row["HOLDER"]:
         return f"Pool {subsystem}: {evidence}"
     return evidence[:1].upper() + evidence[1:]
 
 
 def _proof(row: Row) -> str:
-    words = f"The server's own advice about {row['SUBSYSTEM']}: {row['VERDICT']}"
-    if row.get("RULE"):
-        words += f", by its rule {row['RULE']}"
-    resident, allocated = row.get("BYTES"), row.get("ALLOCATED_BYTES")
+    words = f"The server's own advice about {row['SUBSYSTEM']}: {row['VERDICT']}, by its rule {row['RULE']}"
+    resident, allocated = row["BYTES"], row["ALLOCATED_BYTES"]
     if resident is not None:
         words += f"; {size(resident)} are resident"
         if allocated is not None:

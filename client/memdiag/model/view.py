@@ -166,13 +166,9 @@ class View:
     def cgroup_limit(self) -> Limit | None:
         """That of the group with the least room, which ends the server."""
         limit, room = self.host("cgroup", "room_limit"), self.host("cgroup", "effective_room")
-        lowest, tightest = (
-            self._host_source("cgroup", name).rpartition("/")[0] for name in ("effective_limit", "effective_room")
-        )
-        if limit is None and lowest == tightest:  # a server before 1.0, which has no room_limit
-            limit = self.host("cgroup", "effective_limit")
         if limit is not None and room is not None:
-            return Limit("the control group's limit", int(limit), int(limit - room), tightest)
+            folder = self._host_source("cgroup", "room_limit").rpartition("/")[0]
+            return Limit("the control group's limit", int(limit), int(limit - room), folder)
         return self._local_limit(lambda row: row["limit"] - _used(row)) or self.lowest_cgroup_limit
 
     @property
