@@ -61,9 +61,9 @@ def _safe(folder: Path) -> bool:
         return True
     for one in (folder, *folder.parents):
         about = one.stat()
-        # In a user namespace, root may appear as nobody. Root alone owns these folders.
+        # A user namespace may show root as nobody. Root alone owns these folders.
         is_owned = about.st_uid in (0, os.geteuid()) or str(one) in ("/", "/dev", "/proc")
-        # In a folder as /tmp, only the owner renames what is there.
+        # The kernel lets only the owner of a file in a folder as /tmp rename it.
         keeps_names = one != folder and about.st_mode & stat.S_ISVTX
         if not is_owned or (about.st_mode & 0o022 and not keeps_names):
             return False

@@ -1509,7 +1509,7 @@ class Maintainer(Script):
             said = f"{unit} starts {self.root}/usr/libexec/theirs, which is not there"
             self.script("postinst", "configure", "1", says=said)
             unit.unlink()
-        # No line of it is worth keeping: without ExecStart= the unit is none.
+        # A unit without ExecStart= starts nothing, so no line of the copy is worth keeping.
         unit = self.make_file(units / "mysql.service", self.UNIT.format("/no/such"))
         advice = f"  rm {unit} && systemctl daemon-reload\n"
         process = self.start(LIBEXEC / "check-units")

@@ -224,9 +224,9 @@ class Peaks {
 
  private:
   static constexpr size_t places = 4;
-  /** Of so many large digests, one loses its place nevertheless. Those that do
-  not come again would keep it for ever, and small ones that share the rest of a
-  set would displace each other. */
+  /** A small digest spares a large one so many times less one, and then takes
+  its place. A large digest that does not come again would keep its place for
+  ever otherwise, and small ones would displace each other. */
   static constexpr uint32_t most_spared = 1024;
   static constexpr unsigned kb_bits = 22;
   static constexpr uint32_t kb_mask = (1U << kb_bits) - 1;
@@ -241,7 +241,7 @@ class Peaks {
     return hash % (m_words.size() / places) * places;
   }
   void set(uint64_t hash, int64_t bytes);
-  /** Where all of its places are taken by others. */
+  /** Others have all of its places. @return the place that it takes over */
   size_t place_to_give(uint64_t hash);
 
   std::atomic<uint32_t> m_spared{0};

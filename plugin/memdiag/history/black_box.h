@@ -101,7 +101,7 @@ struct Saved_sample {
   std::array<Pool_sample, pool_count> pools;
 };
 
-/** What only memory has is unknown of former runs. */
+/** Memory has more figures than the file. They are unknown of former runs. */
 struct Sample : Saved_sample {
   /** InnoDB's redo log buffer, and the resident part of it. */
   uint64_t log_buffer_bytes{unknown};

@@ -42,8 +42,8 @@ struct Holder {
 std::bad_alloc. */
 using Largest_session = std::optional<Holder> (*)();
 
-/** Where InnoDB's redo log buffer is now, which need not last; empty: not
-known. The bytes are not read. */
+/** The present place of InnoDB's redo log buffer. The buffer may move, so its
+bytes are not read. Empty: not known. */
 using Log_buffer = std::span<const std::byte> (*)();
 
 class Sampler {

@@ -184,8 +184,8 @@ bool keeps_variable(const set_var_base &each) {
              : value.type() != Item::NULL_ITEM;
 }
 
-/** It is a SET of user variables, each to NULL. What its digest took before was
-for other values. */
+/** The statement sets user variables, each to NULL. Its digest is also that of
+other values, so its former peaks tell nothing. */
 bool gives_variables_back(const LEX &lex) {
   return lex.sql_command == SQLCOM_SET_OPTION && !lex.var_list.is_empty() &&
          std::all_of(lex.var_list.begin(), lex.var_list.end(),
@@ -196,8 +196,9 @@ bool gives_variables_back(const LEX &lex) {
                      });
 }
 
-/** INTO a variable, or the rows of a cursor of the client's: that class is
-local to sql_cursor.cc. A prepared statement has a result, too, which sends. */
+/** A variable keeps what INTO gives it, and a client's cursor keeps its rows.
+The cursor's class is local to sql_cursor.cc. A prepared statement has a result,
+too, which sends. */
 bool result_stays(const Query_result *result) {
   return dynamic_cast<const Query_dumpvar *>(result) != nullptr ||
          dynamic_cast<const Query_result_union *>(result) != nullptr;

@@ -269,7 +269,7 @@ TEST_F(SummaryTest, MappedFilesGrew) {
   add_sample(now_us, 1 * gib + 300 * mib);
   samples[0].file_bytes = 50 * mib;
   samples[1].file_bytes = 250 * mib;
-  // What a plugin maps by itself is no file.
+  // A plugin may map memory without a file. The row `other` has that.
   EXPECT_EQ(answers("grew"), (Texts{"grew|process (RSS)|+300 MiB|in 30 min|",
                                     "grew|mapped files|+200 MiB|in 30 min|",
                                     "grew|other|+100 MiB|in 30 min|"}));

@@ -508,7 +508,7 @@ TEST_F(History, ARunThatIsKilledInItsShutdownIsOne) {
   m_recorder.close();
   EXPECT_TRUE(open().was_killed);
   EXPECT_EQ(0u, m_recorder.former_runs()->back().ended);
-  // What the one before did not do does not count for this one.
+  // open() dropped the closed file of the run before, so end() marks no run.
   (void)next();
   m_recorder.end();
   EXPECT_TRUE(open().was_killed);
