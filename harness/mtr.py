@@ -53,7 +53,7 @@ def command(build: Path, jobs: int, *selection: str, vardir: Path | None = None)
         "--retry=0",
         "--nounit-tests",
         # Minutes; 15 by default, of which a busy machine may need most for a test of 20 seconds.
-        "--testcase-timeout=60",
+        "--testcase-timeout=30",
     ]
     if build.name == "sanitize":
         words.append("--sanitize")
