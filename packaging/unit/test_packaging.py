@@ -22,6 +22,7 @@ from make.product import COMMON, CONTENTS, assign, files_below, rules
 from tests import documents, machine, stock_peer
 from tests.deb import UPSTREAMS
 
+from harness import markdown
 from harness.problem import Problem
 from harness.programs import captured
 from harness.scratch import Scratch
@@ -1103,11 +1104,8 @@ class Units(unittest.TestCase):
             self.assertIn(words, path.read_text(), path)
 
     def test_one_figure_against_the_oom_killer(self):
-        places = {
-            COMMON / "mysql.service": r"#OOMScoreAdjust=(.*)",
-            ROOT / "docs/packages.md": r"^OOMScoreAdjust=(.*)",
-            ROOT / "plugin/memdiag/advice/host_rules.cc": r"OOMScoreAdjust=(-\d+)",
-        }
+        """The server's advice names it as well: advisor_test.cc."""
+        places = {COMMON / "mysql.service": r"#OOMScoreAdjust=(.*)", ROOT / "docs/packages.md": r"^OOMScoreAdjust=(.*)"}
         found = [re.findall(pattern, path.read_text(), re.MULTILINE) for path, pattern in places.items()]
         self.assertEqual(found, [["-600"]] * len(places))
 
@@ -1166,12 +1164,10 @@ class Documents(unittest.TestCase):
             self.assertEqual(documents.leaves_log_off(piece), left, piece)
 
     def test_no_variable_is_left_out(self):
-        declared = (ROOT / "plugin/memdiag/tables/variable_list.h").read_text()
-        found = re.findall(r'\{"(memdiag_\w+)", \w+, (any_time|at_start)', declared)
+        at_start, any_time = markdown.tables((ROOT / "docs/reference.md").read_text(), "System variables")
         of_start = {*stock_peer.PERSISTED_FOR_THE_START, *stock_peer.AT_THE_START}
-        for changed, known in (("any_time", set(stock_peer.PERSISTED)), ("at_start", of_start)):
-            with self.subTest(changed):
-                self.assertEqual({name for name, x in found if x == changed}, known)
+        self.assertEqual({row[0] for row in at_start}, of_start)
+        self.assertEqual({row[0] for row in any_time}, set(stock_peer.PERSISTED))
 
     def test_names_alone(self):
         for text, name in (

@@ -22,11 +22,14 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "mysys/memdiag/ceiling/levels.h"
+#include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "plugin/memdiag/advice/holder_list.h"
 #include "plugin/memdiag/history/black_box.h"
+#include "plugin/memdiag/ledger/ledger_rows.h"
 #include "plugin/memdiag/tables/meter_list.h"
 #include "plugin/memdiag/tables/profile_formats.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
@@ -235,6 +238,23 @@ void print_pools(std::ostream &out) {
   }
 }
 
+void print_rows_of_ledger(std::ostream &out) {
+  out << "\n## Rows of the ledger\n\n"
+         "Each pool has the rows of the first one here.\n\n"
+         "| COMPONENT | NAME | STATE |\n"
+         "|---|---|---|\n";
+  ledger::Figures figures{};
+  figures.regions[static_cast<size_t>(Region_kind::buffer_pool)] = 0;
+  figures.buffer_pool = ledger::Buffer_pool_pages{};
+  const std::string_view first_pool = pool_specs[0].name;
+  for (const ledger::Row &row :
+       ledger::rows(figures, ledger::Precision::cheap)) {
+    if (row.component != std::string_view{"pool"} || row.name == first_pool)
+      out << "| " << row.component << " | " << row.name << " | " << row.state
+          << " |\n";
+  }
+}
+
 void print_queries(std::ostream &out) {
   out << "## Queries\n\n"
          "Growth of each pool within the last hour:\n\n"
@@ -300,6 +320,7 @@ std::string reference() {
   print_profile_function(out);
   print_system_variables(out);
   print_pools(out);
+  print_rows_of_ledger(out);
   return out.str();
 }
 
