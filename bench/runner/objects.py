@@ -134,10 +134,10 @@ def open_partitions(_server: Server, sessions: Sessions, numbers: range) -> None
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("idle connection", 160, 150, connect, idle_seconds=6),
+        Kind("idle connection", 160, 64, connect, idle_seconds=6),
         Kind("first query of a connection", 160, 15, first_query, idle_seconds=6, sessions_each=1),
-        Kind("prepared statement", 600, 20, prepare, sessions_each=1 / 100),
-        Kind("cached procedure", 32, 250, call, sessions_each=1 / PROCEDURES),
+        Kind("prepared statement", 600, 15, prepare, sessions_each=1 / 100),
+        Kind("cached procedure", 32, 200, call, sessions_each=1 / PROCEDURES),
         Kind("open table", 80, 60, open_tables),
         Kind("open partition", 300, 4, open_partitions),
     )

@@ -107,17 +107,17 @@ class Report(unittest.TestCase):
     def test_medians_targets_and_parts(self) -> None:
         text = rendered(
             dev=[
-                {IDLE: readings(140, 12), TABLE: readings(61), per_object.START: 100_000},
-                {IDLE: readings(140, 12), TABLE: readings(61), per_object.START: 90_000},
+                {IDLE: readings(64, 12), TABLE: readings(61), per_object.START: 100_000},
+                {IDLE: readings(64, 12), TABLE: readings(61), per_object.START: 90_000},
             ],
             debian=[{IDLE: readings(490), TABLE: readings(100), per_object.START: 500_000}],
         )
         self.assertRegex(text, r"dev +\| +97.3 \| +92.2 \| +102.4 ")
         self.assertRegex(text, r"debian +\| +512.0 ")
         self.assertRegex(text, r"RSS of a fresh server, MB +\| +97.280 .*\| NOT MET")
-        self.assertRegex(text, r"idle connection, dev +\| +140.0 \| +0.0 ")
+        self.assertRegex(text, r"idle connection, dev +\| +64.0 \| +0.0 ")
         self.assertRegex(text, r"idle connection, debian +\| +490.0 ")
-        self.assertRegex(text, r"one more idle connection +\| +140.000 .*\| +met")
+        self.assertRegex(text, r"one more idle connection +\| +64.000 .*\| +met")
         self.assertRegex(text, r"one more open table +\| +61.000 .*\| NOT MET")
         self.assertRegex(text, r"idle connection, dev: pool session +\| +12.0")
 
