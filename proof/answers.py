@@ -58,6 +58,9 @@ _PREPARE = re.compile(r"PREPARE (\w+) FROM '(.*)'$", re.DOTALL)
 _ESTIMATES = re.compile(r"  \(cost=[^)]*\)")
 # The ceiling ends a statement, as its page says.
 ENDED = frozenset((3170,))
+NO_SUCH_TABLE = 1146
+# As create_tmp_table() names the tables of a statement's own. Those of ALTER TABLE are named otherwise.
+_HIDDEN = re.compile(r"#sql[0-9a-f]+_[0-9a-f]+_[0-9a-f]+\b")
 
 
 @dataclass
@@ -72,6 +75,7 @@ class Counts:
     ended: int = 0
     plans: int = 0
     searches: int = 0
+    stock_errors: int = 0
     settings: int = 0
     stock_crashes: int = 0
     seconds: float = 0.0
@@ -173,6 +177,9 @@ def run(pair: Pair, statements: Sequence[Statement], dice: random.Random, counts
             if words and mine.error in ENDED:
                 counts.ended += 1
                 break
+            if words and by_stock(statement.text, mine, other):
+                counts.stock_errors += 1
+                break  # stock lacks the rows, and later statements may ask for them, for their number or the error
             if words and by_plan(sessions[statement.session], statement, prepared, mine, other, words):
                 counts.plans += 1
                 if READS.match(statement.text):
@@ -204,6 +211,22 @@ def explained(text: str, prepared: dict[str, str]) -> str:
         prepared[match[1]] = re.sub(r"\?", lambda _: next(values, "@v2"), match[2].replace("''", "'"))
     words = text.split(" ")
     return prepared.get(words[1], text) if words[0] == "EXECUTE" else text
+
+
+def by_stock(statement: str, mine: Answer, other: Answer) -> bool:
+    """True if stock does not find the table of a recursive UNION DISTINCT, and ours answers. Programs and prepared
+    statements of the generator have none, so the text that was sent has the words.
+
+    The name in the message is all there is to tell it from a table of the program: the number is that of any table, and
+    the other words are of the server's language.
+    """
+    return (
+        not (mine.error or mine.lost)
+        and other.error == NO_SUCH_TABLE
+        and _HIDDEN.search(other.text) is not None
+        and "WITH RECURSIVE" in statement
+        and "UNION DISTINCT" in statement
+    )
 
 
 def by_plan(
@@ -316,7 +339,8 @@ def render(counts: Counts) -> str:
         f" {len(counts.differences)} differences. {counts.rows} rows, {counts.errors} errors and {counts.warnings}"
         f" warnings were equal; settings of ours were changed {counts.settings} times; the ceiling ended"
         f" {counts.ended} programs; {counts.plans} statements differed by another plan, {counts.searches}"
-        f" searches differed for a moment; stock crashed {counts.stock_crashes} times. {kinds}."
+        f" searches differed for a moment; stock did not find a hidden table in {counts.stock_errors} programs, and"
+        f" crashed {counts.stock_crashes} times. {kinds}."
     )
 
 

@@ -151,6 +151,10 @@ class _Session:
         return mock.Mock(rows=[])
 
 
+RECURSIVE = "WITH RECURSIVE r AS (SELECT 1 AS n UNION DISTINCT SELECT n + 1 FROM r WHERE n < 5) SELECT n FROM r"
+HIDDEN = Answer(error=1146, text="Table './tmp/#sql4a6b_e2_0' doesn't exist")
+
+
 class MadeDifference(Scratch):
     """The second server answers every SELECT wrongly after an XA PREPARE of the session."""
 
@@ -196,6 +200,54 @@ class MadeDifference(Scratch):
         with mock.patch.object(answers, "ask", lambda sessions, text: [refused, rows(1)]):
             self.assertIsNone(answers.run(self.pair, [Statement("SELECT 1")], random.Random(1), counts))
         self.assertEqual(counts.ended, 1)
+
+    def answered(self, text, mine, other, counts):
+        """The first difference of a program whose first statement the servers answer so."""
+
+        def ask(_, asked):
+            return [mine, other] if asked == text else [rows("t"), rows("t")]
+
+        with mock.patch.object(answers, "ask", ask):
+            return answers.run(self.pair, [Statement(text), Statement("SHOW WARNINGS")], random.Random(1), counts)
+
+    def test_stock_may_not_find_the_hidden_table_of_a_recursion(self):
+        french = Answer(error=1146, text="La table '/tmp/#sql1f4_16a_0' n'existe pas")
+        for text in (
+            RECURSIVE,
+            f"DO (SELECT COUNT(*) FROM ({RECURSIVE}) x)",
+            f"CREATE TEMPORARY TABLE c AS {RECURSIVE}",
+        ):
+            for other in (HIDDEN, french):
+                with self.subTest(text, other=other.text):
+                    counts = answers.Counts()
+                    self.assertIsNone(self.answered(text, rows(1), other, counts))
+                    self.assertEqual(counts.stock_errors, 1)
+                    # What follows may differ by it.
+                    self.assertEqual(counts.statements, 1)
+                    self.assertIn("did not find a hidden table in 1 programs", answers.render(counts))
+
+    def test_no_other_error_of_stock_is_let_pass(self):
+        for text, mine, other in (
+            (RECURSIVE, HIDDEN, rows(1)),
+            (RECURSIVE, Answer(error=1222, text="x"), HIDDEN),
+            (RECURSIVE, Answer(lost=True), HIDDEN),
+            (RECURSIVE, rows(1), Answer(error=1146, text="Table 'p.t1' doesn't exist")),
+            (RECURSIVE, rows(1), Answer(error=1146, text="Table 'p.#sql-4a6b_e2' doesn't exist")),
+            (RECURSIVE, rows(1), Answer(error=1114, text="The table './tmp/#sql4a6b_e2_0' is full")),
+            (RECURSIVE, rows(1), rows(2)),
+            (RECURSIVE.replace("DISTINCT", "ALL"), rows(1), HIDDEN),
+            (RECURSIVE.replace("RECURSIVE ", ""), rows(1), HIDDEN),
+        ):
+            with self.subTest(text, mine=mine, other=other):
+                counts = answers.Counts()
+                self.assertIsNotNone(self.answered(text, mine, other, counts))
+                self.assertEqual(counts.stock_errors, 0)
+
+    def test_the_generator_sends_such_a_recursion_itself(self):
+        """by_stock() looks at the text that is sent."""
+        for text in TEXTS:
+            if "WITH RECURSIVE" in text:
+                self.assertRegex(text, r"^(WITH RECURSIVE|DO \(SELECT|CREATE TEMPORARY TABLE)")
 
     def test_warnings_may_differ_by_the_plan(self):
         plans = ["-> Table scan on t  (cost=1 rows=2)", "-> Table scan on t  (cost=9 rows=2)"]
