@@ -159,6 +159,15 @@ class Sums(unittest.TestCase):
             }
             self.assertEqual({one for one in wanted if "allocated" not in titles[one]}, set())
 
+    def test_pools_without_a_peak_are_named(self):
+        for name in fixtures.names():
+            blocks = [block for section in report(fixtures.snapshot(name)).sections for block in section.blocks]
+            for pools in (block for block in blocks if getattr(block, "id", "") == "pools"):
+                peak = [column.name for column in pools.columns].index("PEAK_BYTES")
+                without = sorted(row[0] for row in pools.rows if row[peak] is None)
+                with self.subTest(name):
+                    self.assertIn(f"keep no peak: {', '.join(without)}.", pools.note)
+
 
 class Events(unittest.TestCase):
     def labels(self, data):

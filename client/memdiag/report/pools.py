@@ -104,7 +104,7 @@ def _pools(view: View) -> Table:
         ],
         rows,
         "INFORMATION_SCHEMA.MEMDIAG_POOLS, MEMDIAG_LEDGER",
-        "unknown: pools general and connection keep no peak.",
+        "unknown: malloc()'s pools keep no peak: connection, general, group_replication.",
     )
 
 
