@@ -129,6 +129,45 @@ class Sums(unittest.TestCase):
                     if block.kind == "fact":
                         self.assertTrue(block.what)
 
+    def test_allocated_bytes_are_called_so(self):
+        """The reader takes bytes without the word for resident ones."""
+        ours = fixtures.snapshot("ours-leak")
+        session = {"HOLDER": "session", "PROCESSLIST_ID": 5, "USER": "u", "DIGEST": None, "POOL": "session", "BYTES": 5}
+        survivor = {"ROUTE": "r", "POOL": "session", "SCOPE": "statement", "BYTES": 5, "BLOCKS": 1, "SINCE": 0.0}
+        digest = {"DIGEST": "d", "STATEMENTS": 5, "PEAK_BYTES": 5, "ACCUMULATED_BYTES": 5, "LAST_SEEN": 0.0}
+        rows = {"memdiag_sessions": session, "memdiag_survivors": survivor, "memdiag_digests": digest}
+        ours["sources"] |= {name: {"source": name, "rows": [row], "error": None} for name, row in rows.items()}
+        of_sessions = {("sessions", "BYTES"), ("sessions", "HIGH_BYTES"), ("users", "BYTES"), ("digests", "PEAK_BYTES")}
+        own = {
+            ("sessions-by-pool", "BYTES"),
+            ("sessions-by-pool", "IN_POOL"),
+            ("survivors", "BYTES"),
+            ("pools", "LIVE_BYTES"),
+            ("pools", "PEAK_BYTES"),
+            ("instruments", "LIVE_BYTES"),
+        }
+        for data, wanted in (
+            (ours, of_sessions | own),
+            (fixtures.snapshot("stock-leak"), of_sessions | {("holders", "bytes")}),
+        ):
+            blocks = [block for section in report(data).sections for block in section.blocks]
+            titles = {
+                (block.id, column.name): column.title
+                for block in blocks
+                if isinstance(block, Table)
+                for column in block.columns
+            }
+            self.assertEqual({one for one in wanted if "allocated" not in titles[one]}, set())
+
+    def test_pools_without_a_peak_are_named(self):
+        for name in fixtures.names():
+            blocks = [block for section in report(fixtures.snapshot(name)).sections for block in section.blocks]
+            for pools in (block for block in blocks if getattr(block, "id", "") == "pools"):
+                peak = [column.name for column in pools.columns].index("PEAK_BYTES")
+                without = sorted(row[0] for row in pools.rows if row[peak] is None)
+                with self.subTest(name):
+                    self.assertIn(f"keep no peak: {', '.join(without)}.", pools.note)
+
 
 class Events(unittest.TestCase):
     def labels(self, data):

@@ -72,6 +72,15 @@ class Narrow(unittest.TestCase):
                         self.assertIn(figure, words)
                     self.assertLessEqual(max(map(len, words.split("\n"))), width)
 
+    def test_allocated_bytes_are_called_so(self):
+        session = {"PROCESSLIST_ID": 7, "USER": "u" * 99, "COMMAND": "c" * 99, "SECONDS": 1, "BYTES": 9 << 20}
+        screen = Screen(Target(host="db1"), sessions=[session])
+        screen.digests = [{"DIGEST": "d" * 64, "STATEMENTS": 5, "PEAK_BYTES": 5}]
+        for width in (80, 50):
+            words = drawn(screen, 40, width)
+            self.assertRegex(words, r"session +user +command +for +allocated")
+            self.assertRegex(words, r"digest +times +peak allocated")
+
     def test_an_account_without_rights_sees_why_lists_are_empty(self):
         for code, seen in ((1142, True), (1227, True), (1054, False)):
             server = mock.Mock(ours=True, server={"flavour": "mysql"})

@@ -408,7 +408,9 @@ def _instruments(rows: list[tuple[str, int]]) -> Any:
 
 
 def _sessions(screen: Screen, room: int) -> Any:
-    table = _table(("session", "right"), ("user", "left"), ("command", "left"), ("for", "right"), ("holds", "right"))
+    table = _table(
+        ("session", "right"), ("user", "left"), ("command", "left"), ("for", "right"), ("allocated", "right")
+    )
     for row in screen.sessions[:room]:
         _add(
             table,
@@ -435,7 +437,7 @@ def _purges(rows: list[dict[str, Any]]) -> Any:
 
 
 def _digests(rows: list[dict[str, Any]]) -> Any:
-    table = _table(("digest", "left"), ("times", "right"), ("peak", "right"))
+    table = _table(("digest", "left"), ("times", "right"), ("peak allocated", "right"))
     for row in rows:
         _add(table, row["DIGEST"][:20], str(row["STATEMENTS"]), size(row["PEAK_BYTES"]))
     return table

@@ -1,5 +1,4 @@
-"""Holders of memory besides the buffer pool: their instruments and pools, the share that each usually has, and what
-lowers it.
+"""Holders of memory besides the buffer pool: their instruments, the share that each usually has, and what lowers it.
 
 holders.json is the server's list (plugin/memdiag/advice/holder_list.h), made by `memdiag_reference --holders` and never
 edited here. The words are the client's, for servers without memdiag.
@@ -25,7 +24,6 @@ FLUSH_WAITS = (
 class Holder:
     name: str
     instruments: tuple[str, ...]  # beginnings of names
-    pools: tuple[str, ...]  # of our server: all that is live in them
     usual_percent: int  # of the resident memory besides the buffer pool
     of_sessions: bool  # it ends with a session or with what a session runs
     statement: str  # "%" is half the value of `variable`; "": none helps
@@ -215,7 +213,6 @@ def _read() -> tuple[Holder, ...]:
         Holder(
             row["name"],
             tuple(row["instruments"]),
-            tuple(row["pools"]),
             row["usual_percent"],
             row["of_sessions"],
             row["statement"] or "",
@@ -245,28 +242,8 @@ def holder_of(instrument: str) -> Holder | None:
 
 
 def bytes_by_holder(view: View) -> dict[str, int]:
-    """By name: on our server resident bytes, on others those that Performance Schema counts as allocated. A holder of
-    which nothing is known is left out."""
-    return _resident(view) if view.rows("memdiag_instruments") else _counted(view)
-
-
-def _resident(view: View) -> dict[str, int]:
-    states = view.pool_states()
-    sums: dict[str, int] = {}
-    for holder in HOLDERS:
-        live = [states[pool].get("live") for pool in holder.pools if pool in states]
-        if live and None not in live:
-            sums[holder.name] = sum(live)
-    # Pools that are a holder's as a whole.
-    whole = {pool for holder in HOLDERS for pool in holder.pools}
-    for row in view.rows("memdiag_instruments"):
-        holder, resident = holder_of(row["EVENT_NAME"]), row.get("RESIDENT_BYTES")
-        if holder and not holder.pools and row["POOL"] not in whole and resident is not None:
-            sums[holder.name] = sums.get(holder.name, 0) + resident
-    return _told_apart(view, sums)
-
-
-def _counted(view: View) -> dict[str, int]:
+    """By name, on a server without memdiag: bytes that Performance Schema counts as allocated. A holder of which nothing
+    is known is left out."""
     sums: dict[str, int] = {}
     for row in view.rows("memory"):
         # Below 0: Performance Schema has seen blocks freed whose allocation it did not see.
@@ -276,10 +253,6 @@ def _counted(view: View) -> dict[str, int]:
         # Performance Schema counts locks with all other heaps of InnoDB.
         locks = [row["LOCK_BYTES"] for row in view.rows("transactions")]
         sums["transactions, locks"] = sum(filter(None, locks))
-    return _told_apart(view, sums)
-
-
-def _told_apart(view: View, sums: dict[str, int]) -> dict[str, int]:
     if "stored programs" in sums and are_triggers(view):
         sums["triggers"] = sums.pop("stored programs")
     return sums

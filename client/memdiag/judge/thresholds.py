@@ -29,8 +29,9 @@ class Whole:
 
 
 def whole_of(view: View, held: int) -> Whole:
-    """The resident memory besides the buffer pool. Bytes that were allocated and never written are not resident: where
-    more is counted than that, the whole is what is counted, so that no share is of another thing.
+    """For servers without memdiag, where holders are known in allocated bytes. Those include pages that were never
+    written, so that their sum may be more than the resident memory besides the buffer pool. The larger one of the two is
+    the whole: no share exceeds 100%.
 
     @param held  the sum of all holders"""
     outside, counted = view.outside, max(view.counted or 0, held)

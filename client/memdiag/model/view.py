@@ -217,13 +217,8 @@ class View:
 
     @property
     def instruments(self) -> dict[str, int]:
-        """Bytes by instrument: live in the allocator where our server knows them, else as Performance Schema counts."""
-        found = {row["EVENT_NAME"]: row["BYTES"] for row in self.rows("memory") if row["BYTES"]}
-        for row in self.rows("memdiag_instruments"):
-            live = row.get("LIVE_BYTES")
-            if live is not None and row.get("NOTE") in ("exact", "not counted by Performance Schema"):
-                found[row["EVENT_NAME"]] = live
-        return found
+        """Bytes by instrument, as Performance Schema counts them."""
+        return {row["EVENT_NAME"]: row["BYTES"] for row in self.rows("memory") if row["BYTES"]}
 
     @property
     def counted(self) -> int | None:

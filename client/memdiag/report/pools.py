@@ -1,4 +1,4 @@
-"""Pools of our server now and over time; on stock the instruments of Performance Schema."""
+"""Pools of our server now and over time; on others holders. Instruments of both."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from memdiag.model.view import View, unused_of
 
 def section(view: View) -> Section:
     if view.ours:
-        result = Section("pools", "Pools and holders", "A pool is the memory of one purpose, in arenas of its own.")
+        result = Section("pools", "Pools", "A pool is the memory of one purpose, in arenas of its own.")
         if series := _series(view):
             result.blocks.append(series)
         if view.rows("memdiag_pools"):
             result.blocks.append(_pools(view))
-        result.blocks += [_holders(view), _instruments(view)]
+        # No holders: only the server can divide what several have in one pool, and its advice names those with much.
+        result.blocks.append(_instruments(view))
         if view.rows("memdiag_purges"):
             result.blocks.append(_purges(view))
         return result
@@ -95,7 +96,7 @@ def _pools(view: View) -> Table:
             Column("fragmentation", "fragmentation", "bytes", "free parts of pages in use", bar=True),
             Column("unused", "unused", "bytes", "pages that a purge gives back", bar=True),
             Column("LIVE_BYTES", "allocated", "bytes", "in use, resident or not"),
-            Column("PEAK_BYTES", "peak", "bytes", "highest since the start"),
+            Column("PEAK_BYTES", "peak allocated", "bytes", "since the start"),
             Column("PEAK_TIME", "peak at", "time"),
             Column("PURGES", "purges", "count"),
             Column("PURGED_BYTES", "purged", "bytes", "given back by purges so far"),
@@ -103,41 +104,32 @@ def _pools(view: View) -> Table:
         ],
         rows,
         "INFORMATION_SCHEMA.MEMDIAG_POOLS, MEMDIAG_LEDGER",
-        "unknown: pools general and connection keep no peak.",
+        "unknown: malloc()'s pools keep no peak: connection, general, group_replication.",
     )
 
 
 def _holders(view: View) -> Table:
     sums = bytes_by_holder(view)
-    resident = bool(view.rows("memdiag_instruments"))
     whole = whole_of(view, sum(sums.values()))
     rows = []
     for name, held in sums.items():
         holder = BY_NAME[name]
-        usual = holder.usual_percent if resident else holder.usual_of_counted
         if held:
-            rows.append([name, held, whole.share(held), usual, holder.words.what])
+            rows.append([name, held, whole.share(held), holder.usual_of_counted, holder.words.what])
     rows.sort(key=lambda row: -row[1])
     return Table(
         "holders",
         "Holders by purpose",
         [
             Column("holder", "holder"),
-            Column(
-                "bytes",
-                "holds",
-                "bytes",
-                "resident bytes" if resident else "allocated bytes, as Performance Schema counts them",
-                bar=True,
-            ),
+            Column("bytes", "allocated", "bytes", "as Performance Schema counts it", bar=True),
             Column("share", "share", "%", f"of {whole.words}"),
             Column("usual", "usual at most", "%", "a larger share, from 64 MiB on, is a finding"),
             Column("what", "what it is"),
         ],
         rows,
-        "INFORMATION_SCHEMA.MEMDIAG_INSTRUMENTS, MEMDIAG_LEDGER" if resident else view.origin("memory"),
-        "Each instrument counts for one holder."
-        + ("" if resident else " Locks are those of INFORMATION_SCHEMA.INNODB_TRX."),
+        view.origin("memory"),
+        "Each instrument counts for one holder. Locks are those of INFORMATION_SCHEMA.INNODB_TRX.",
     )
 
 
@@ -153,7 +145,7 @@ def _instruments(view: View) -> Table:
                 Column("EVENT_NAME", "instrument"),
                 Column("POOL", "pool", "", "unknown: several"),
                 Column("COUNTED_BYTES", "counted", "bytes", "by Performance Schema"),
-                Column("LIVE_BYTES", "live", "bytes", "in the allocator", bar=True),
+                Column("LIVE_BYTES", "allocated", "bytes", "as the allocator counts it", bar=True),
                 Column("RESIDENT_BYTES", "resident", "bytes", "an estimate"),
                 Column("NOTE", "note"),
             ],
