@@ -462,7 +462,10 @@ def steady_loads(runs: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[s
                     for arm in ("off", "on")
                 },
                 # Purges are rare, so a median would not see them.
-                "purged_pages": statistics.fmean(pair["on"]["purged_pages"] for pair in pairs),
+                **{
+                    figure: statistics.fmean(pair["on"][figure] for pair in pairs)
+                    for figure in ("purged_pages", "own_purged_pages")
+                },
                 **{
                     f"{figure}_ratio": interval(pairs, lambda drawn, figure=figure: steady_ratio(drawn, figure))
                     for figure in ("us", "cpu_us", "faults")
@@ -478,6 +481,7 @@ STEADY_COLUMNS = (
     "page faults, off → on",
     "ratio",
     "pages purged",
+    "of its pool",
     "CPU us",
     "ratio",
     "us by the clock",
@@ -503,6 +507,7 @@ def steady_part(found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
             load,
             *compared(one, "faults", 1),
             f"{one['purged_pages']:.3f}",
+            f"{one['own_purged_pages']:.3f}",
             *compared(one, "cpu_us", 0),
             *compared(one, "us", 0),
             f"{one['purges']:.0f}",

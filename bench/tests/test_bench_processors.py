@@ -81,7 +81,8 @@ class Report(unittest.TestCase):
 
     def test_steady_loads_compare_purging_on_with_off(self) -> None:
         def one(faults: float, later: float) -> dict:
-            off = {"faults": 10.0, "us": 100.0, "cpu_us": 50.0, "purges": 0, "purged_pages": 0.0, "statements": 9}
+            off = {"faults": 10.0, "us": 100.0, "cpu_us": 50.0, "purges": 0, "statements": 9}
+            off |= {"purged_pages": 0.0, "own_purged_pages": 0.0}
             return {
                 "sorts": {
                     "turns": {

@@ -98,7 +98,7 @@ def running(sessions: Sequence[Connection], statement: str, pause_seconds: float
 
 
 def _figures(session: Connection, load: Load) -> dict[str, int]:
-    query = f"SELECT PURGES, DIRTY_BYTES FROM information_schema.MEMDIAG_POOLS WHERE POOL = '{load.pool}'"
+    query = f"SELECT PURGES, PURGED_BYTES, DIRTY_BYTES FROM information_schema.MEMDIAG_POOLS WHERE POOL = '{load.pool}'"
     (row,) = session.query(query).dicts()
     return {name: int(value or 0) for name, value in row.items()}
 
@@ -111,7 +111,7 @@ def _purged_bytes(session: Connection) -> int:
 def turn(server: Server, session: Connection, load: Load) -> dict[str, float]:
     """Figures of one turn. Times and faults are of a statement."""
     time.sleep(WARM_UP_SECONDS)
-    purges, before = _figures(session, load)["PURGES"], server.usage()
+    own, before = _figures(session, load), server.usage()
     purged = _purged_bytes(session)
     session.query(f"TRUNCATE {DIGESTS}")
     time.sleep(TURN_SECONDS)
@@ -120,13 +120,15 @@ def turn(server: Server, session: Connection, load: Load) -> dict[str, float]:
         f" FROM {DIGESTS} ORDER BY COUNT_STAR DESC LIMIT 1"
     ).dicts()
     count = int(row["COUNT_STAR"] or 0)
+    own_later = _figures(session, load)
     return {
         "statements": count,
         "us": float(row["US"] or 0),
         "cpu_us": float(row["CPU_US"] or 0),
         "faults": server.usage().since(before).minor_faults / count,
         "purged_pages": (_purged_bytes(session) - purged) / PAGE_BYTES / count,
-        "purges": _figures(session, load)["PURGES"] - purges,
+        "own_purged_pages": (own_later["PURGED_BYTES"] - own["PURGED_BYTES"]) / PAGE_BYTES / count,
+        "purges": own_later["PURGES"] - own["PURGES"],
     }
 
 

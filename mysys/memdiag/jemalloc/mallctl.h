@@ -223,7 +223,18 @@ inline size_t usable(size_t size) noexcept {
   return size_class(size);
 }
 
-/** The same of a block, asked of the allocator; enough to free it with. */
+/** Bytes of the pages that a block above largest_fixed_class takes anew.
+jemalloc adds a page, so that blocks begin at different lines of the processors'
+caches (opt.cache_oblivious). It takes a size class at once, and the rest waits
+among the unused pages (pac_alloc_retained_batched_size). In pages that were
+used before, the block may take less. */
+inline size_t extent_bytes(size_t size) noexcept {
+  constexpr size_t page_bytes = 4096;
+  return size_class(usable_by_library(size) + page_bytes);
+}
+
+/** The usable bytes of a block, asked of the allocator; enough to free it with.
+ */
 size_t size_of(const void *block) noexcept;
 
 /** Allocate as malloc() or calloc() does. */

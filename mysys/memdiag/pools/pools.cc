@@ -256,7 +256,7 @@ void *allocate_uncached(Pool pool, unsigned own, size_t size, bool zero) {
                                 : Arena_guard::in_pool(pool, own);
   void *const block = from(find_arena(pool, guard.slot()));
   if (block != nullptr && size > largest_cached)
-    note_pages(pool, guard.slot(), placed::usable(size));
+    note_pages(pool, guard.slot(), size);
   return block;
 }
 

@@ -99,7 +99,8 @@ constexpr uint64_t cached_bytes(const Counters &counters,
 uint64_t activity(Pool pool);
 
 /** Peak minus current live bytes since the last call, of the arena in a slot
-(arenas.h); blocks of more than 32 KB only. For the purger: each call begins
+(arenas.h); blocks of more than 32 KB only. The peak has the pages beside the
+blocks that jemalloc keeps for the next ones. For the purger: each call begins
 anew. */
 uint64_t recent_surplus(Pool pool, unsigned slot);
 

@@ -52,8 +52,10 @@ struct Left_block {
 struct alignas(64) Arena_work {
   std::atomic<bool> held{false};
   std::atomic<Left_block *> left{nullptr};
-  /** Blocks above largest_cached bytes: live, and the most since
-  surplus_of_pages() was last called. */
+  /** Live blocks above largest_cached bytes: their own pages, with those that
+  jemalloc takes beside them, and the most of these since surplus_of_pages()
+  was last called. */
+  std::atomic<uint64_t> own_bytes{0};
   std::atomic<uint64_t> paged_bytes{0};
   std::atomic<uint64_t> most_paged_bytes{0};
 };
@@ -153,8 +155,11 @@ void free_uncached(Pool pool, void *block, size_t size) noexcept {
     return;
   }
   const unsigned slot = slot_of_arena(arena.value());
-  if (size > largest_cached)
-    work_of(pool, slot).paged_bytes.fetch_sub(placed::usable(size));
+  if (size > largest_cached) {
+    Arena_work &arena = work_of(pool, slot);
+    arena.own_bytes.fetch_sub(placed::usable(size));
+    arena.paged_bytes.fetch_sub(placed::extent_bytes(size));
+  }
   if (size >= large_size) {
     const Arena_guard guard(pool, slot);
     placed::free(block, placed::no_cache, size);
@@ -174,8 +179,10 @@ void free_uncached(Pool pool, void *block, size_t size) noexcept {
   if (try_hold(&there)) let_go(&there);
 }
 
-void note_pages(Pool pool, unsigned slot, uint64_t bytes) noexcept {
+void note_pages(Pool pool, unsigned slot, size_t size) noexcept {
   Arena_work &arena = work_of(pool, slot);
+  arena.own_bytes.fetch_add(placed::usable(size));
+  const uint64_t bytes = placed::extent_bytes(size);
   const uint64_t now = arena.paged_bytes.fetch_add(bytes) + bytes;
   uint64_t most = arena.most_paged_bytes.load(std::memory_order_relaxed);
   while (now > most &&
@@ -185,9 +192,9 @@ void note_pages(Pool pool, unsigned slot, uint64_t bytes) noexcept {
 
 uint64_t surplus_of_pages(Pool pool, unsigned slot) noexcept {
   Arena_work &arena = work_of(pool, slot);
-  const uint64_t now = arena.paged_bytes.load();
-  const uint64_t most = arena.most_paged_bytes.exchange(now);
-  return most > now ? most - now : 0;
+  const uint64_t own = arena.own_bytes.load();
+  const uint64_t most = arena.most_paged_bytes.exchange(arena.paged_bytes);
+  return most > own ? most - own : 0;
 }
 
 void forget_work_of_others() noexcept {

@@ -101,9 +101,10 @@ void free_uncached(Pool pool, void *block, size_t size) noexcept;
 
 /** @name Blocks of more than largest_cached bytes in the arena of a slot
 free_uncached() counts them down. @{ */
-/** @param bytes  of a block that was allocated there */
-void note_pages(Pool pool, unsigned slot, uint64_t bytes) noexcept;
-/** The most live bytes at a moment since the last call, less those of now. */
+/** @param size  of a block that was allocated there, as asked for */
+void note_pages(Pool pool, unsigned slot, size_t size) noexcept;
+/** The most bytes at a moment since the last call, with the pages that jemalloc
+takes beside a block (placed::extent_bytes), less the blocks' own of now. */
 uint64_t surplus_of_pages(Pool pool, unsigned slot) noexcept;
 /** @} */
 

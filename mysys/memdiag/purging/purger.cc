@@ -18,8 +18,10 @@ namespace {
 /** A purge that gave back less is not judged. A pool in which no more has come
 and gone is not purged, but left to decay. */
 constexpr uint64_t worth_bytes = 1 << 20;
-/** Less is not worth a purge of a busy pool's arenas. */
-constexpr uint64_t worth_bytes_of_excess = 8 << 20;
+/** So much more than usual of a busy pool's pages is what a burst left, and no
+less than a quarter of all that it uses: one of many threads that leaves its
+arena is no burst. */
+constexpr uint64_t least_burst_bytes = 2 << 20;
 /** A purge is judged so long after it, or just before the next one. */
 constexpr uint32_t judged_after_ms = 1000;
 /** A pool whose pages are wanted again each time is purged after so many times
@@ -28,14 +30,9 @@ constexpr uint32_t max_backoff = 16;
 /** An arena that took its pages again is tried again after so long. Pages that
 it does not need any more have decayed by then. */
 constexpr uint32_t remembered_ms = 60000;
-/** So is a pool of such arenas, and after four times as long each time that it
-takes them again, up to this. */
-constexpr uint32_t longer = 4;
-constexpr uint32_t most_remembered_ms = longer * longer * remembered_ms;
-/** Pages that no arena took for so long have decayed. */
-constexpr uint32_t kept_window_ms = 10000;
-/** Less than so much above what a pool keeps is not worth a purge. */
-constexpr uint64_t least_above_kept_bytes = 2 << 20;
+/** Usual is what a pool had in this window, or in the one before. Pages that no
+arena took for a third of it have decayed. */
+constexpr uint32_t surplus_window_ms = 30000;
 /** A quiet purge of so little that is taken again each time waits for up to so
 many times worth_bytes. */
 constexpr uint64_t max_quiet_worth_bytes = 16 * worth_bytes;
@@ -106,86 +103,64 @@ void Watch::purge_resting(Pool pool, Pool_watch *watch, const Arenas &resting) {
     Of_arena &arena = watch->arenas[one.slot];
     const auto pages = mallctl::arena_pages(one.arena);
     arena.purged_ms_ago = pages ? 0 : UINT32_MAX;
-    arena.purged_bytes = pages ? pages.value().resident_bytes : 0;
-    arena.given_back_bytes = one.dirty_bytes;
-    arena.unused_in_pool_bytes = resting.unused_bytes;
+    // What the load needs it takes again, and the purge was right all the same.
+    arena.purged_bytes =
+        pages ? pages.value().resident_bytes + one.needed_bytes : 0;
+    arena.given_back_bytes = one.surplus_bytes;
+    arena.surplus_of_pool_bytes = resting.surplus_bytes;
     arena.taken_bytes = 0;
   }
 }
 
-/** The purger judges a purge by what its arenas took again within a second. If
-they took most of it, the pool keeps its unused pages for a while. A pool that
-takes them again after that while keeps them longer. */
-void Watch::keep_if_wanted(Pool_watch *watch, uint64_t given_back_bytes,
-                           uint64_t taken_bytes, uint64_t unused_bytes) {
-  if (given_back_bytes < worth_bytes) return;
-  const bool keeps = watch->kept_ms_left != 0;
-  if (taken_bytes <= given_back_bytes / 2) {
-    if (!keeps) watch->kept_ms /= longer;
+/** A surplus that was purged, and most of it taken again, is usual. */
+void Watch::learn(Pool_watch *watch, uint64_t given_back_bytes,
+                  uint64_t taken_bytes, uint64_t surplus_bytes) {
+  if (given_back_bytes < worth_bytes || taken_bytes <= given_back_bytes / 2)
     return;
+  watch->most_surplus_bytes =
+      std::max(watch->most_surplus_bytes, surplus_bytes);
+}
+
+/** A steady load has a surplus, too: its threads wander, and the arenas that
+they left keep their pages until these decay. It comes slowly and stays the
+same. What a burst leaves comes within a period. */
+bool Watch::burst_has_ended(Pool_watch *watch, const Arenas &arenas) {
+  const uint64_t usual_bytes =
+      std::max(watch->most_surplus_bytes, watch->surplus_before_bytes);
+  const uint64_t burst_bytes =
+      std::max(least_burst_bytes, (usual_bytes + arenas.needed_bytes) / 4);
+  if (arenas.surplus_bytes <= usual_bytes + burst_bytes) {
+    watch->most_surplus_bytes =
+        std::max(watch->most_surplus_bytes, arenas.surplus_bytes);
+    return false;
   }
-  if (!keeps)
-    watch->kept_ms =
-        std::clamp(watch->kept_ms * longer, remembered_ms, most_remembered_ms);
-  const uint64_t wanted_bytes =
-      unused_bytes - std::min(unused_bytes, given_back_bytes - taken_bytes);
-  watch->kept_bytes =
-      keeps ? std::max(watch->kept_bytes, wanted_bytes) : wanted_bytes;
-  watch->kept_ms_left = watch->kept_ms - judged_after_ms;
-  watch->window_ms = 0;
-  watch->most_unused_bytes = 0;
-}
-
-/** A load that became smaller needs less: what it left has decayed. */
-void Watch::keep_no_more_than_it_has(Pool_watch *watch, uint64_t unused_bytes) {
-  watch->most_unused_bytes = std::max(watch->most_unused_bytes, unused_bytes);
-  watch->window_ms += tick_ms;
-  if (watch->window_ms < kept_window_ms) return;
-  watch->kept_bytes = std::min(watch->kept_bytes, watch->most_unused_bytes);
-  watch->window_ms = 0;
-  watch->most_unused_bytes = 0;
-}
-
-/** The list keeps the resting arenas with most unused pages, until they have
-what the pool has beyond the bytes that it keeps. It keeps none if that is not
-worth a purge. */
-void Watch::leave_what_is_kept(const Pool_watch &watch, Arenas *arenas) {
-  const bool keeps = watch.kept_ms_left != 0;
-  const uint64_t kept_bytes = keeps ? watch.kept_bytes : 0;
-  const uint64_t above_bytes =
-      arenas->unused_bytes - std::min(arenas->unused_bytes, kept_bytes);
-  const uint64_t worth = keeps
-                             ? std::max(least_above_kept_bytes, kept_bytes / 4)
-                             : worth_bytes_of_excess;
-  Resting *const first = arenas->resting.data();
-  std::sort(first, first + arenas->count,
-            [](const Resting &one, const Resting &other) {
-              return one.dirty_bytes > other.dirty_bytes;
-            });
-  size_t count = 0;
   uint64_t bytes = 0;
-  for (; count < arenas->count && bytes < above_bytes; ++count)
-    bytes += first[count].dirty_bytes;
-  arenas->count = above_bytes < worth || bytes < worth ? 0 : count;
+  for (size_t i = 0; i < arenas.count; ++i)
+    bytes += arenas.resting[i].surplus_bytes;
+  return bytes >= least_burst_bytes;
 }
 
-/** The arenas whose unused pages are mostly more than they needed in the last
-period, and more than they took again after a purge. None before a period ends,
-or if that is not worth a purge. Between two ticks a statement may come and go:
-blocks of whole pages are counted when they come, slabs of small blocks are seen
-in a tick only. */
+/** The arenas with unused pages that they did not need in the last period and
+did not take again after a purge. None before a period ends, or if no burst has
+ended. Between two ticks a statement may come and go: blocks of whole pages are
+counted when they come, slabs of small blocks are seen in a tick only. So these
+are a part of the usual surplus. */
 Watch::Arenas Watch::resting_arenas(Pool pool, Pool_watch *watch,
                                     uint64_t quiet_ms) {
   Arenas found{};
   const auto page_bytes = mallctl::read<Ctl::arenas_page>();
   if (!page_bytes) return found;
-  watch->kept_ms_left -= std::min(watch->kept_ms_left, tick_ms);
-  watch->period_ms += tick_ms;
+  watch->window_ms += tick_ms;
+  if (watch->window_ms >= surplus_window_ms) {
+    watch->surplus_before_bytes = watch->most_surplus_bytes;
+    watch->most_surplus_bytes = 0;
+    watch->window_ms = 0;
+  }
   const bool ends = watch->period_ms >= quiet_ms;
   if (ends) watch->period_ms = 0;
   uint64_t given_back_bytes = 0;
   uint64_t taken_bytes = 0;
-  uint64_t unused_then_bytes = 0;
+  uint64_t surplus_then_bytes = 0;
   for (unsigned slot = 0; slot < spec_of(pool).arenas; ++slot) {
     const int arena = pools::arena_in_slot(pool, slot);
     if (arena < 0) continue;
@@ -202,7 +177,6 @@ Watch::Arenas Watch::resting_arenas(Pool pool, Pool_watch *watch,
     const uint64_t used = resident - std::min(dirty, resident);
     most_needed =
         std::max(most_needed, used + pools::recent_surplus(pool, slot));
-    found.unused_bytes += dirty;
     if (watched.purged_ms_ago < judged_after_ms)
       watched.taken_bytes =
           std::max(watched.taken_bytes,
@@ -212,22 +186,26 @@ Watch::Arenas Watch::resting_arenas(Pool pool, Pool_watch *watch,
       if (watched.purged_ms_ago == judged_after_ms) {
         given_back_bytes += watched.given_back_bytes;
         taken_bytes += std::min(watched.taken_bytes, watched.given_back_bytes);
-        unused_then_bytes =
-            std::max(unused_then_bytes, watched.unused_in_pool_bytes);
+        surplus_then_bytes =
+            std::max(surplus_then_bytes, watched.surplus_of_pool_bytes);
       }
     } else {
       watched.taken_bytes = 0;
     }
     if (!ends) continue;
-    if (dirty != 0 &&
-        std::max(most_needed - used, watched.taken_bytes) < dirty / 2)
-      found.resting[found.count++] = {static_cast<unsigned>(arena), slot,
-                                      dirty};
+    const uint64_t needed = most_needed - used;
     most_needed = used;
+    const uint64_t surplus = dirty - std::min(dirty, needed);
+    const uint64_t wanted = std::min(surplus, watched.taken_bytes);
+    found.needed_bytes += needed;
+    found.surplus_bytes += surplus;
+    // An arena with little more than it needs would take it all again.
+    if (surplus - wanted > dirty / 8)
+      found.resting[found.count++] = {static_cast<unsigned>(arena), slot,
+                                      needed, surplus - wanted};
   }
-  keep_if_wanted(watch, given_back_bytes, taken_bytes, unused_then_bytes);
-  keep_no_more_than_it_has(watch, found.unused_bytes);
-  leave_what_is_kept(*watch, &found);
+  learn(watch, given_back_bytes, taken_bytes, surplus_then_bytes);
+  if (!ends || !burst_has_ended(watch, found)) found.count = 0;
   return found;
 }
 
@@ -257,20 +235,32 @@ void Watch::purge_if_due(Pool pool, Pool_watch *watch) {
   const auto quiet_ms =
       static_cast<uint64_t>(policies::get(Policy::quiet_ms, pool));
   if (quiet_ms == 0) return;
+  // Also in quiet ticks: a load may have a statement in each fourth tick.
+  watch->period_ms += tick_ms;
   if (moved_bytes > quiet_bytes) {
     watch->quiet_for_ms = 0;
+    watch->was_busy = true;
     const Arenas resting = resting_arenas(pool, watch, quiet_ms);
     if (resting.count != 0) purge_resting(pool, watch, resting);
     return;
   }
   watch->quiet_for_ms += tick_ms;
-  if (watch->unpurged_bytes <= watch->quiet_worth_bytes) return;
-  if (watch->quiet_for_ms >= quiet_ms * purging::backoff(pool))
-    purge(pool, watch, Purge_reason::quiet);
+  if (watch->unpurged_bytes <=
+      std::max(watch->quiet_worth_bytes,
+               watch->was_busy ? 0 : watch->trickle_worth_bytes))
+    return;
+  if (watch->quiet_for_ms < quiet_ms * purging::backoff(pool)) return;
+  purge(pool, watch, Purge_reason::quiet);
+  watch->trickle_worth_bytes =
+      watch->was_busy
+          ? worth_bytes
+          : std::min(watch->trickle_worth_bytes * 2, max_quiet_worth_bytes);
+  watch->was_busy = false;
 }
 
 Watch::Watch() {
-  for (Pool_watch &watch : m_pools) watch.quiet_worth_bytes = worth_bytes;
+  for (Pool_watch &watch : m_pools)
+    watch.quiet_worth_bytes = watch.trickle_worth_bytes = worth_bytes;
   for (size_t i = 0; i < pool_count; ++i)
     if (const auto last = purge_log::last_of(static_cast<Pool>(i)))
       m_pools[i].last_purge = last->sequence;

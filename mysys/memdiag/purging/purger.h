@@ -2,19 +2,19 @@
   The layer's own thread, the purger. It watches the pools, dates their peaks,
   and gives a pool's unused pages back, so that no query pays for it:
   - once the pool has fallen quiet (Policy::quiet_ms);
-  - once some arenas of a busy pool rest: each needed less than half of its
-  dirty pages for as long, and together they have at least 8 MB of these. A
-  burst is over, and a steady load goes on. Only these arenas are purged,
-  because pages of one arena do not serve another;
+  - once a burst is over and a steady load goes on. An arena's surplus are the
+  unused pages that it did not need for as long. A pool whose surplus is above
+  that of the last half minute by 2 MB, and by a quarter of all that the pool
+  uses, gives it back. Only arenas with a surplus are purged, because pages of
+  one arena do not serve another. A surplus that comes slowly is of threads that
+  wander from arena to arena, and decays;
   - once the pool has more of them than it may (Policy::dirty_limit).
   It learns from what purging costs. A second after a purge it counts the pages
   that the purged arenas have taken again. If these are most of what a quiet
-  pool gave back, it gets a back-off, and quiet_ms is multiplied by it. An arena
-  of a busy pool keeps for a minute what it took again. If the arenas of a purge
-  took most of it again, threads wander from arena to arena: the pool then keeps
-  as many unused pages as it has with these, first for a minute, then for up to
-  16, and no more than it had at any time within ten seconds. Pages beyond,
-  which a burst leaves behind, go back as before.
+  pool gave back, it gets a back-off, and quiet_ms is multiplied by it. If they
+  are most of a busy pool's surplus, so much surplus is usual from then on. An
+  arena keeps for a minute what it took again. Traffic so low that the pool was
+  quiet all the time has to be more for each further purge.
 
   Every tick it reads a few counters of the layer, and asks jemalloc for the
   pages of each arena of the busy pools. Every two seconds it drops the caches
@@ -76,14 +76,13 @@ class Watch {
     known. */
     uint64_t most_needed{0};
     /** Since the arena was purged alone, and its resident bytes right after
-    that. UINT32_MAX: it never was. */
+    that, with those that it needed. UINT32_MAX: it never was. */
     uint32_t purged_ms_ago{UINT32_MAX};
     uint64_t purged_bytes{0};
-    /** The bytes that this purge gave back, and the pool's unused bytes before
-    it. */
+    /** The surplus that this purge gave back, and the pool's before it. */
     uint64_t given_back_bytes{0};
-    uint64_t unused_in_pool_bytes{0};
-    /** What it took again within a second. */
+    uint64_t surplus_of_pool_bytes{0};
+    /** What it took again within a second beyond its need. */
     uint64_t taken_bytes{0};
   };
   struct Pool_watch {
@@ -101,16 +100,15 @@ class Watch {
     /** The length so far of the current period of a busy pool. It will be
     quiet_ms long. */
     uint32_t period_ms{0};
-    /** A busy pool keeps so many unused bytes, and for how long yet. */
-    uint64_t kept_bytes{0};
-    uint32_t kept_ms_left{0};
-    /** For how long at first, the last time that it kept any; less once a try
-    was right. */
-    uint32_t kept_ms{0};
-    /** The most unused bytes that it had in the present window, and the length
-    so far of that. */
-    uint64_t most_unused_bytes{0};
+    /** The most surplus in this window, without what bursts left; that of the
+    window before; and the length so far of this one, in busy ticks. */
+    uint64_t most_surplus_bytes{0};
+    uint64_t surplus_before_bytes{0};
     uint32_t window_ms{0};
+    /** It was busy since its last quiet purge. */
+    bool was_busy{false};
+    /** As quiet_worth_bytes, of a pool that was not. */
+    uint64_t trickle_worth_bytes;
     /** A quiet pool is purged once so much has come and gone. */
     uint64_t quiet_worth_bytes;
     /** By slot. */
@@ -119,21 +117,22 @@ class Watch {
   struct Resting {
     unsigned arena;
     unsigned slot;
-    uint64_t dirty_bytes;
+    /** It will take these again. */
+    uint64_t needed_bytes;
+    uint64_t surplus_bytes;
   };
   struct Arenas {
     std::array<Resting, pools::max_slots> resting;
     size_t count;
-    /** All arenas of the pool have so many. */
-    uint64_t unused_bytes;
+    /** Of all arenas of the pool. */
+    uint64_t needed_bytes;
+    uint64_t surplus_bytes;
   };
 
   static Arenas resting_arenas(Pool pool, Pool_watch *watch, uint64_t quiet_ms);
-  static void keep_if_wanted(Pool_watch *watch, uint64_t given_back_bytes,
-                             uint64_t taken_bytes, uint64_t unused_bytes);
-  static void keep_no_more_than_it_has(Pool_watch *watch,
-                                       uint64_t unused_bytes);
-  static void leave_what_is_kept(const Pool_watch &watch, Arenas *arenas);
+  static void learn(Pool_watch *watch, uint64_t given_back_bytes,
+                    uint64_t taken_bytes, uint64_t surplus_bytes);
+  static bool burst_has_ended(Pool_watch *watch, const Arenas &arenas);
   static void judge(Pool pool, Pool_watch *watch, uint32_t after_ms);
   static void purge_if_due(Pool pool, Pool_watch *watch);
   static void purge(Pool pool, Pool_watch *watch, Purge_reason reason,

@@ -145,4 +145,91 @@ FRESH_TEST(Cpus, OnlyArenasThatRestArePurged) {
   EXPECT_GE(dirty_bytes_of(each), uint64_t{busy} * 2 << 20);
 }
 
+/** Each arena needs more than half of what it has after the burst. */
+FRESH_TEST(Cpus, ABurstBesideALoadOfAllArenasGoesBack) {
+  constexpr unsigned cpus = 16;
+  constexpr Pool each = Pool::session;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  memdiag::purger::Watch watch;
+  const auto load = [&](unsigned ms) {
+    for (unsigned tick = 0; tick < ms / memdiag::purger::tick_ms; ++tick) {
+      for (unsigned cpu = 0; cpu < cpus; ++cpu)
+        blocks_on(cpu, each, 256 << 10, 2 << 20);
+      watch.tick();
+    }
+  };
+  load(5000);
+  const uint64_t before = dirty_bytes_of(each);
+  for (unsigned round = 1; round <= 3; ++round) {
+    for (unsigned cpu = 0; cpu < cpus; ++cpu)
+      blocks_on(cpu, each, 256 << 10, 3584 << 10);
+    const uint64_t left_bytes = dirty_bytes_of(each) - before;
+    EXPECT_GE(left_bytes, uint64_t{20} << 20);
+    load(2000);
+    EXPECT_LE(dirty_bytes_of(each), before + left_bytes / 10);
+    load(3000);
+    EXPECT_EQ(round, purging::counters(each).purges);
+  }
+}
+
+/** Sessions that stay on a CPU for ten seconds: the pages that one left wait
+for the next, or decay. */
+FRESH_TEST(Cpus, PagesThatWanderersLeaveAreNotPurged) {
+  constexpr unsigned cpus = 16;
+  constexpr Pool each = Pool::session;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  memdiag::purger::Watch watch;
+  std::minstd_rand dice(1);
+  unsigned cpu_of[cpus];
+  for (unsigned i = 0; i < cpus; ++i) cpu_of[i] = i;
+  for (int tick = 0; tick < 600; ++tick) {
+    if (tick % 6 == 0) cpu_of[dice() % cpus] = dice() % cpus;
+    for (const unsigned cpu : cpu_of) blocks_on(cpu, each, 256 << 10, 2 << 20);
+    watch.tick();
+  }
+  EXPECT_EQ(0u, purging::counters(each).purges);
+}
+
+/** One statement in a tick, on 64 CPUs: of what a purge gives back, less than
+half is taken again within a second, and all of it later. */
+FRESH_TEST(Cpus, AFewStatementsThatWanderArePurgedAFewTimes) {
+  constexpr unsigned cpus = 64;
+  constexpr Pool each = Pool::fts_query;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  memdiag::purger::Watch watch;
+  std::minstd_rand dice(1);
+  const auto purges_in = [&](unsigned ticks) {
+    const uint64_t before = purging::counters(each).purges;
+    for (unsigned tick = 0; tick < ticks; ++tick) {
+      blocks_on(dice() % cpus, each, 64 << 10, 2 << 20);
+      watch.tick();
+    }
+    return purging::counters(each).purges - before;
+  };
+  EXPECT_LE(purges_in(600), 24u);
+  EXPECT_LE(purges_in(600), 4u);
+}
+
+/** So little comes and goes that the pool is always quiet, on another CPU each
+time: what a purge gave back is taken again after more than a second. */
+FRESH_TEST(Cpus, ATrickleThatWandersIsPurgedLessAndLessOften) {
+  constexpr unsigned cpus = 32;
+  constexpr Pool each = Pool::fts_query;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  memdiag::purger::Watch watch;
+  for (unsigned tick = 0; tick < 1200; ++tick) {
+    blocks_on(tick % cpus, each, 20 << 10, 20 << 10);
+    watch.tick();
+  }
+  EXPECT_LE(purging::counters(each).purges, 8u);
+}
+
 }  // namespace memdiag_test
