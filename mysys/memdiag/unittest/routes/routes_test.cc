@@ -209,6 +209,50 @@ TEST(PackedRow, BecomesTheRowsOfAnEvent) {
   EXPECT_EQ(1u, row_of("binlog_event_rows").live_blocks);
 }
 
+/** The blocks are sized for whole documents, of which PARTIAL_JSON or an image
+without BLOBs logs little. */
+TEST(PackedRow, AnEventOfASmallRowKeepsNoLargeBlock) {
+  constexpr size_t most = 1 << 30, length = 8 << 20;
+  memdiag::Row_bytes small, large;
+  {
+    memdiag::Packed_row row;
+    uint8_t *const room = row.room(2 * length);
+    ASSERT_NE(nullptr, room);
+    memset(room, 'b', 10);
+    memset(room + length, 'a', 100000);
+    EXPECT_TRUE(memdiag::Packed_row::give(&small, room, 10, most));
+    EXPECT_TRUE(memdiag::Packed_row::give(&small, room + length, 100000, most));
+  }
+  EXPECT_EQ(std::string(10, 'b') + std::string(100000, 'a'),
+            std::string(small.begin(), small.end()));
+  EXPECT_GT(1u << 20, row_of("binlog_event_rows").live_bytes);
+  {
+    memdiag::Packed_row row;
+    uint8_t *const room = row.room(2 * length);
+    ASSERT_NE(nullptr, room);
+    memset(room, 'b', 10);
+    memset(room + length, 'a', length);
+    EXPECT_TRUE(memdiag::Packed_row::give(&large, room, 10, most));
+    EXPECT_TRUE(memdiag::Packed_row::give(&large, room + length, length, most));
+    EXPECT_EQ(room, large.data());
+  }
+  EXPECT_EQ(std::string(10, 'b') + std::string(length, 'a'),
+            std::string(large.begin(), large.end()));
+  {
+    // Without memory for a copy, the event has the block.
+    small = memdiag::Row_bytes();
+    memdiag::Packed_row row;
+    uint8_t *const room = row.room(2 * length);
+    memset(room, 'b', 100000);
+    memdiag::pools::fail_allocations_for_test({.count = 1, .hard = true});
+    EXPECT_TRUE(memdiag::Packed_row::give(&small, room, 100000, most));
+    EXPECT_EQ(std::string(100000, 'b'),
+              std::string(small.begin(), small.end()));
+    EXPECT_EQ(0u, memdiag::pools::fail_allocations_for_test({}));
+    EXPECT_EQ(room, small.data());
+  }
+}
+
 TEST(PackedRow, IsCopiedWhereItCannotBeGiven) {
   constexpr size_t most = 1 << 30, length = 100000;
   memdiag::Row_bytes rows, others;
