@@ -11,8 +11,9 @@
   name of their files.
 
   Ownership: the IO_CACHE owns the buffer and frees it as before; the tag names
-  the pool. Threads: the session's own. Errors: without memory for the new
-  buffer the cache keeps the one that it has.
+  the pool. Threads: a session's own, a worker of a replica, one of group
+  replication. Errors: without memory for the new buffer the cache keeps the one
+  that it has.
 */
 
 #include <cstring>

@@ -5,7 +5,8 @@
 
   A cursor or an execution may allocate in the root later. It gets small blocks.
   If parser_max_mem_size is set, whole blocks count towards it while a text is
-  parsed, so the root takes the blocks of stock then. The size of a failed preparation is not kept.
+  parsed, so the root takes the blocks of stock then. The size of a failed
+  preparation is not kept.
 
   Threads: the one that fills the root. Units: bytes.
 */

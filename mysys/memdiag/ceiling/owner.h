@@ -23,7 +23,7 @@ enum class Replica_block : uint8_t {
   /** The bytes of an event that is read from the relay log. */
   event,
   /** The rows of the event whose bytes the thread has read. It copies them, and
-  frees the bytes. */
+  frees the bytes. Or the text of a Query event, which keeps its bytes. */
   rows,
   /** An event is applied. */
   applied

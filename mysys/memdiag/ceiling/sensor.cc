@@ -47,11 +47,11 @@ Refusal refusal_of(Pool pool, bool watched, bool users_look) {
 }
 
 /** A buffer of a setting's size, such as binlog_cache_size, of which most may
-never be touched. It is not worth a wait. */
+never be touched. It is not worth a wait. Nor is it a part of an event: a
+worker keeps it for as long as it lives. */
 bool may_be_smaller(pools::Account account_of_block) {
-  return account_of_block != 0 &&
-         account_of_block ==
-             pools::account_of_buffers.load(std::memory_order_relaxed);
+  return pools::may_be_smaller[account_of_block].load(
+      std::memory_order_relaxed);
 }
 
 void look() {

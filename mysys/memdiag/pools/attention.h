@@ -58,15 +58,15 @@ inline constinit thread_local bool in_malloc_of_pool = false;
 are few, and much of them may be untouched for long. */
 constexpr size_t watched_size = 1 << 20;
 
-/** The account of the buffers of IO_CACHE. Upstream asks for a buffer that is a
-quarter smaller, down to 8 KB, when it gets none. 0: the account is not known.
-*/
-inline constinit std::atomic<Account> account_of_buffers{0};
 /** The account of the bytes of binary log events. 0: it is not known. */
 inline constinit std::atomic<Account> account_of_events{0};
 /** Accounts of blocks whose users look whether they got them. Others may be a
 memory root's, whose users do not. */
 inline constinit std::array<std::atomic<bool>, max_accounts> may_be_refused{};
+/** Accounts of buffers of a setting's size. Where upstream gets none of an
+IO_CACHE, it asks for a quarter less, down to 8 KB. The binary-log cache of a
+transaction keeps the buffer that it has. */
+inline constinit std::array<std::atomic<bool>, max_accounts> may_be_smaller{};
 
 struct Watcher {
   /** Called by allocate() before it takes a shard or a flag of an arena, so it

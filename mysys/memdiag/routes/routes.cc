@@ -329,8 +329,9 @@ uint32_t note_instrument(const char *category, const char *name,
       root_blocks::key_limited_later = known;
     if (place_count + i < max_routes) {
       const auto account = static_cast<uint16_t>(place_count + i);
-      if (full == "memory/mysys/IO_CACHE") pools::account_of_buffers = account;
       if (full == "memory/sql/Log_event") pools::account_of_events = account;
+      pools::may_be_smaller[account] = full == "memory/mysys/IO_CACHE" ||
+                                       full == "memory/sql/binlog_cache_mngr";
       pools::may_be_refused[account] =
           std::find(std::begin(whose_users_look), std::end(whose_users_look),
                     full) != std::end(whose_users_look);

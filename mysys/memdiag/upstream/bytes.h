@@ -100,6 +100,11 @@ inline bool assign(Row_bytes *bytes, const char *from, size_t length,
 the row is added to takes the block over; upstream copies the row. The server
 packs both images of an UPDATE into one block and adds one after the other.
 
+The block has room for whole documents. With PARTIAL_JSON or an image without
+BLOBs the row may take little of it, and its event would keep the block until it
+is written. Such an event copies the row, or its first image until the second
+one comes.
+
 The function that adds a row knows no more than the row's bytes, so the thread
 has a pointer to the object that it made last. A packed row throws nothing:
 upstream copies a row that cannot be given. */
@@ -123,7 +128,8 @@ class Packed_row {
   }
 
   /** Append `length` bytes of the thread's latest packed row to `rows`, which
-  take its block over if they are empty.
+  take its block over if they have nothing else and would take much of it. The
+  first image lies at the beginning of room().
   @param most  of bytes that `rows` may have then
   @return false: the bytes are no such row's, or `rows` have others, or would be
   too many. Nothing has changed then */
@@ -133,23 +139,33 @@ class Packed_row {
     if (row == nullptr || bytes < row->m_room ||
         bytes >= row->m_room + row->m_length)
       return false;
-    if (rows->size() + length > most) return false;
-    if (rows->empty() && row->m_bytes.data() == row->m_room)
-      *rows = std::move(row->m_bytes);
-    else if (rows->data() != row->m_room)
-      return false;
     const size_t before = rows->size();
+    if (before + length > most) return false;
+    const bool has_block = row->m_bytes.data() == row->m_room;
+    if (rows->data() != row->m_given && !(rows->empty() && has_block))
+      return false;
+    const bool is_small =
+        row->m_length > kept_block && before + length < row->m_length / 4;
+    // What `rows` have is a copy of the block's beginning.
+    if (has_block && !(is_small && reserve(rows, before + length)))
+      *rows = std::move(row->m_bytes);
     rows->resize(before + length);  // which writes no byte, and has the room
     memmove(rows->data() + before, bytes, length);
+    row->m_given = rows->data();
     return true;
   }
 
  private:
+  /** An event may keep so much for a small row. */
+  static constexpr size_t kept_block = 1 << 20;
+
   static inline thread_local Packed_row *s_latest = nullptr;
 
   Row_bytes m_bytes;  // empty, with its capacity, until it is given
   uint8_t *m_room = nullptr;
   size_t m_length = 0;
+  /** The bytes of the event that has the row. */
+  const uint8_t *m_given = nullptr;
 };
 
 }  // namespace memdiag

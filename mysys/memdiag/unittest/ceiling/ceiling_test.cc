@@ -700,7 +700,7 @@ TEST_F(Ceiling, a_buffer_that_may_be_smaller_is_not_waited_for) {
   errors = 0;
   static constexpr Owner owner{.refused = [](uint64_t) { ++errors; }};
   constexpr pools::Account buffers = 7;
-  pools::account_of_buffers = buffers;
+  pools::may_be_smaller[buffers] = true;
   begin_statement(&owner);
   let_threads_wait(true);
   const uint64_t waits = counters.waits;
@@ -713,7 +713,7 @@ TEST_F(Ceiling, a_buffer_that_may_be_smaller_is_not_waited_for) {
   const Giver giver(longest_large_ask_us, false);
   EXPECT_TRUE(on_ask(Pool::session, 190 * mb, buffers + 1));
   EXPECT_EQ(waits + 1, counters.waits);
-  pools::account_of_buffers = 0;
+  pools::may_be_smaller[buffers] = false;
 }
 
 /** A memory root's users do not look: without the block they would write to

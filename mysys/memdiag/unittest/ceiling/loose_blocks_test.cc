@@ -16,6 +16,7 @@
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/ceiling/waiting.h"
+#include "mysys/memdiag/pools/attention.h"
 #include "mysys/memdiag/unittest/giver.h"
 
 namespace memdiag::ceiling {
@@ -188,6 +189,24 @@ TEST_F(Loose, an_event_is_promised_less_while_another_one_is_applied) {
   EXPECT_EQ(0, promised_mb());
   allocate(m_blocks + 1, Replica_block::event);
   EXPECT_EQ(2 * 16, promised_mb()) << "it is read, and packed";
+}
+
+/** A worker's buffer for the binary log lives as long as the worker. */
+TEST_F(Loose, a_buffer_of_a_settings_size_is_no_part_of_an_event) {
+  constexpr pools::Account buffers = 7;
+  pools::may_be_smaller[buffers] = true;
+  kind = Replica_block::applied;
+  EXPECT_TRUE(on_ask(Pool::binlog, size, buffers));
+  account.set_reader([](int64_t *) { return false; });
+  const int64_t charged = account.charged_bytes();
+  on_event(true, size, 0);
+  EXPECT_EQ(charged + 16 * mb, account.charged_bytes()) << "it is taken";
+  on_allocated(m_blocks, size);
+  EXPECT_EQ(0, promised_mb());
+  allocate(m_blocks + 1, Replica_block::event);
+  EXPECT_EQ(4 * 16, promised_mb());
+  on_freed(m_blocks + 1);
+  pools::may_be_smaller[buffers] = false;
 }
 
 TEST_F(Loose, the_promise_to_an_event_ends_with_it) {

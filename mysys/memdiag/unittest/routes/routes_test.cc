@@ -73,14 +73,19 @@ FRESH_TEST(Routes, PerformanceSchemasKeysAreTaken) {
 }
 
 FRESH_TEST(Routes, TheCeilingKnowsBuffersAndEvents) {
-  EXPECT_EQ(0u, pools::account_of_buffers);
+  const auto may_be_smaller = [](uint32_t key) {
+    return pools::may_be_smaller[memdiag::route_of(tag_of_key(key))].load();
+  };
   EXPECT_EQ(0u, pools::account_of_events);
   (void)note("mysys", "IO_CACHE", 7);
-  EXPECT_EQ(memdiag::route_of(tag_of_key(7)), pools::account_of_buffers);
+  EXPECT_TRUE(may_be_smaller(7));
   (void)note("sql", "Log_event", 6);
   EXPECT_EQ(memdiag::route_of(tag_of_key(6)), pools::account_of_events);
+  EXPECT_FALSE(may_be_smaller(6));
   (void)note("sql", "THD::main_mem_root", 8);
-  EXPECT_EQ(memdiag::route_of(tag_of_key(7)), pools::account_of_buffers);
+  EXPECT_FALSE(may_be_smaller(8));
+  (void)note("sql", "binlog_cache_mngr", 9);
+  EXPECT_TRUE(may_be_smaller(9)) << "binlog_cache.cc gives it such a buffer";
 }
 
 FRESH_TEST(Routes, OwnKeysWherePerformanceSchemaGivesNone) {
@@ -202,6 +207,50 @@ TEST(PackedRow, BecomesTheRowsOfAnEvent) {
   EXPECT_EQ(std::string(length - 10, 'b') + std::string(length - 20, 'a'),
             std::string(rows.begin(), rows.end()));
   EXPECT_EQ(1u, row_of("binlog_event_rows").live_blocks);
+}
+
+/** The blocks are sized for whole documents, of which PARTIAL_JSON or an image
+without BLOBs logs little. */
+TEST(PackedRow, AnEventOfASmallRowKeepsNoLargeBlock) {
+  constexpr size_t most = 1 << 30, length = 8 << 20;
+  memdiag::Row_bytes small, large;
+  {
+    memdiag::Packed_row row;
+    uint8_t *const room = row.room(2 * length);
+    ASSERT_NE(nullptr, room);
+    memset(room, 'b', 10);
+    memset(room + length, 'a', 100000);
+    EXPECT_TRUE(memdiag::Packed_row::give(&small, room, 10, most));
+    EXPECT_TRUE(memdiag::Packed_row::give(&small, room + length, 100000, most));
+  }
+  EXPECT_EQ(std::string(10, 'b') + std::string(100000, 'a'),
+            std::string(small.begin(), small.end()));
+  EXPECT_GT(1u << 20, row_of("binlog_event_rows").live_bytes);
+  {
+    memdiag::Packed_row row;
+    uint8_t *const room = row.room(2 * length);
+    ASSERT_NE(nullptr, room);
+    memset(room, 'b', 10);
+    memset(room + length, 'a', length);
+    EXPECT_TRUE(memdiag::Packed_row::give(&large, room, 10, most));
+    EXPECT_TRUE(memdiag::Packed_row::give(&large, room + length, length, most));
+    EXPECT_EQ(room, large.data());
+  }
+  EXPECT_EQ(std::string(10, 'b') + std::string(length, 'a'),
+            std::string(large.begin(), large.end()));
+  {
+    // Without memory for a copy, the event has the block.
+    small = memdiag::Row_bytes();
+    memdiag::Packed_row row;
+    uint8_t *const room = row.room(2 * length);
+    memset(room, 'b', 100000);
+    memdiag::pools::fail_allocations_for_test({.count = 1, .hard = true});
+    EXPECT_TRUE(memdiag::Packed_row::give(&small, room, 100000, most));
+    EXPECT_EQ(std::string(100000, 'b'),
+              std::string(small.begin(), small.end()));
+    EXPECT_EQ(0u, memdiag::pools::fail_allocations_for_test({}));
+    EXPECT_EQ(room, small.data());
+  }
 }
 
 TEST(PackedRow, IsCopiedWhereItCannotBeGiven) {

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <string_view>
+#include <utility>
 
 #include "my_sys.h"
 #include "mysys/memdiag/pools/attention.h"
@@ -67,6 +70,16 @@ bool kill_event(const THD *thd, Running *running) {
   return thd->killed == THD::NOT_KILLED && may_end_now(thd) &&
          !(exempt::may_be_logged_as_text(thd) && changes_for_good(thd)) &&
          kill(running);
+}
+
+/** The calling thread asked before for a block of the event that it reads: for
+its bytes. A Query event copies its text into a second one. */
+bool has_bytes_of_event(Relay_log_info *rli) {
+  static thread_local std::pair<size_t, my_off_t> last;
+  const std::pair<size_t, my_off_t> now{
+      std::hash<std::string_view>{}(rli->get_event_relay_log_name()),
+      rli->get_event_start_pos()};
+  return std::exchange(last, now) == now;
 }
 
 }  // namespace
@@ -174,9 +187,11 @@ Replica_block replica_block(pools::Account account) {
   // Places come first among the accounts.
   if (account == static_cast<pools::Account>(Place::rows))
     return Replica_block::rows;
-  return account != 0 && account == pools::account_of_events.load()
-             ? Replica_block::event
-             : Replica_block::other;
+  if (account == 0 || account != pools::account_of_events.load())
+    return Replica_block::other;
+  return thd->rli_slave != nullptr && has_bytes_of_event(thd->rli_slave)
+             ? Replica_block::rows
+             : Replica_block::event;
 }
 
 /** Upstream reads events with this mutex, and gives it up in the same function
