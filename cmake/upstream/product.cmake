@@ -192,6 +192,9 @@ function(memdiag_lead_server_calls)
     _Z16sp_cache_routineP3THDP19Sroutine_hash_entrybPP7sp_head DEFINED sql/sp.cc sql_main)
   memdiag_lead_calls(mysqld sql/item_func.cc "m_sp->create_result_field[(]thd"
     _ZNK7sp_head19create_result_fieldEP3THDmPKcP5TABLE DEFINED sql/sp_head.cc sql_main)
+  # sql/memdiag/unparsed_triggers.cc
+  memdiag_lead_calls(mysqld sql/sql_base.cc "triggers->finalize_load[(]thd[)]"
+    _ZN24Table_trigger_dispatcher13finalize_loadEP3THD DEFINED sql/table_trigger_dispatcher.cc sql_main)
   # sql/memdiag/persisted_file.cc
   memdiag_lead_calls(mysqld sql/set_var.cc "pv->flush_to_file[(][)]"
     _ZN25Persisted_variables_cache13flush_to_fileEv DEFINED sql/persisted_variable.cc sql_main)

@@ -3,7 +3,7 @@
   until the client resets the statement, and answers each EXECUTE with it. That
   suits a parameter that is too long for good. Memory comes back, so the
   statement that has told the error begins anew: the parts that are here go, and
-  the client can send them again.
+  the client can send them again. They wait again then.
 
   Where the first part was refused, upstream does not know that the parameter is
   a long one. It would look for the value in the packet of EXECUTE, and call
@@ -16,6 +16,7 @@
 */
 
 #include "mysqld_error.h"
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "sql/item.h"
 #include "sql/sql_class.h"
 #include "sql/sql_error.h"
@@ -55,4 +56,5 @@ void execute_and_forget_refusal(THD *thd, Prepared_statement *statement,
     return;
   reset_stmt_parameters(statement);
   statement->m_arena.set_state(Query_arena::STMT_PREPARED);
+  memdiag::ceiling::value_dropped();
 }

@@ -98,10 +98,8 @@ void add_small_blocks(Thread *self, int64_t since_base, int64_t grown,
 
 /** Its session has dropped the parts of the parameter: the next one is new. */
 void see_drops(Thread *self) {
-  if (ask_owner(&Owner::drops_of_values, uint64_t{0}) == self->drops_of_values)
-    return;
-  self->sends_value = self->value_in_vain = false;
-  self->text_waited_us = 0;
+  if (ask_owner(&Owner::drops_of_values, uint64_t{0}) != self->drops_of_values)
+    value_dropped();
 }
 
 /** Is left by all ways, so that a thread is never taken for busy for ever. */
@@ -523,6 +521,20 @@ void client_is_back() {
 }
 
 uint64_t waited_for_text_us() { return thread.text_waited_us; }
+
+void see_value(bool executes) {
+  if (executes && thread.sends_value)
+    see_drops(&thread);
+  else
+    value_dropped();
+}
+
+void value_dropped() {
+  // Without one, the wait is that of the statement's own text.
+  if (!thread.sends_value) return;
+  thread.sends_value = thread.value_in_vain = false;
+  thread.text_waited_us = 0;
+}
 
 int64_t end() {
   Thread *const self = &thread;

@@ -1612,6 +1612,78 @@ TEST_F(Ceiling, packets_of_one_value_wait_together_as_long_as_one) {
   let_threads_wait(false);
 }
 
+/** EXECUTE has told the error, and passed no gate. */
+TEST_F(Ceiling, a_value_whose_refusal_was_told_waits_again) {
+  static bool part;
+  static constexpr Owner owner{
+      .text_comes = [] { return true; },
+      .longest_wait_us = [] { return uint64_t{300'000}; },
+      .keeps_value = [] { return part; }};
+  begin_statement(&owner);
+  end();
+  let_threads_ask(true);
+  kernel_bytes = 1001 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  const Giver giver(longest_ask_us, false);
+  uint64_t waits = counters.waits;
+  for (int i = 0; i < 3; ++i) {
+    for (const bool each : {false, true}) {
+      part = each;
+      const uint64_t before_us = now_us;
+      EXPECT_EQ(!part, on_ask(Pool::session, interval_bytes, strings));
+      EXPECT_LT(before_us, now_us) << "the packet waits, and the part";
+      end();
+    }
+    EXPECT_EQ(waits + 2, counters.waits);
+    waits = counters.waits;
+    value_dropped();
+  }
+  begin(0);
+}
+
+TEST_F(Ceiling, what_a_value_waited_counts_for_no_other_statement) {
+  static uint64_t drops;
+  static bool part;
+  static constexpr Owner owner{
+      .text_comes = [] { return true; },
+      .longest_wait_us = [] { return uint64_t{300'000}; },
+      .keeps_value = [] { return part; },
+      .drops_of_values = [] { return drops; }};
+  begin_statement(&owner);
+  end();
+  let_threads_ask(true);
+  let_threads_wait(true);
+  const Giver giver(10'000, false);
+  const auto send = [] {
+    kernel_bytes = 500 * mb;
+    EXPECT_TRUE(account.read(now_us));
+    for (const bool each : {true, false}) {
+      part = each;
+      EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
+      end();
+      kernel_bytes = 990 * mb;
+      EXPECT_TRUE(account.read(now_us));
+    }
+    EXPECT_GE(waited_for_text_us(), 300'000u);
+  };
+  send();
+  see_value(true);
+  EXPECT_GE(waited_for_text_us(), 300'000u);
+  see_value(false);
+  EXPECT_EQ(0u, waited_for_text_us()) << "it waits for itself alone";
+  send();
+  ++drops;
+  see_value(true);
+  EXPECT_EQ(0u, waited_for_text_us());
+  EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
+  const uint64_t text_us = waited_for_text_us();
+  EXPECT_GE(text_us, 300'000u);
+  see_value(false);
+  EXPECT_EQ(text_us, waited_for_text_us()) << "that of its own text";
+  let_threads_wait(false);
+  begin(0);
+}
+
 /** A session that sends a large packet, on a thread of its own. */
 class Sender {
  public:
@@ -2364,7 +2436,7 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
     exempt_thread(seed % 2 == 0);
     for (int i = 0; i < 5000; ++i) {
       const size_t size = size_t{one_of(48)} << (10 + one_of(11));
-      switch (one_of(15)) {
+      switch (one_of(16)) {
         case 0:
           taker = begin(one_of(2) * int64_t{one_of(64)} * mb);
           break;
@@ -2410,6 +2482,9 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
           break;
         case 13:
           transaction_ended();
+          break;
+        case 14:
+          see_value(maybe());
           break;
         default:
           (void)end();

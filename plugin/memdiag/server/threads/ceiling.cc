@@ -12,8 +12,6 @@
 #include "plugin/memdiag/server/bridge/error_log.h"
 #include "plugin/memdiag/server/threads/ceiling_state.h"
 #include "plugin/memdiag/server/threads/kept_programs.h"
-#include "sql/mysqld.h"
-#include "storage/innobase/memdiag/balloon.h"
 
 namespace memdiag::ceiling {
 
@@ -50,18 +48,6 @@ constexpr Owner owner{.call_giver = call_giver,
                       .gives_up = gives_up,
                       .refused = refused,
                       .went_on = went_on};
-
-void warn_of_balloon() {
-  if (locked_in_memory || balloon::state() == balloon::State::large_pages)
-    error_log::warn(
-        "the ceiling gives no memory of the buffer pool back: it is locked in "
-        "memory, or a part of it lies in reserved huge pages "
-        "(memdiag_memory_target)");
-  else if (balloon::state() == balloon::State::small_frames)
-    error_log::warn(
-        "the ceiling gives no memory of the buffer pool back: a page of the "
-        "system is larger than innodb_page_size (memdiag_memory_target)");
-}
 
 }  // namespace
 
@@ -110,7 +96,6 @@ int changed(std::string_view text) {
   if (target->mode != Target::off && mode.load() == Target::off) {
     const int error = self.worker.start("memdiag_ceiling", run);
     if (error != 0 && error != EALREADY) return error;
-    warn_of_balloon();
   }
   {
     const Between_rounds guard(&self);
@@ -122,6 +107,7 @@ int changed(std::string_view text) {
     if (target->mode == Target::off) {
       (void)set_at_work(&self, false);
       self.need_beyond_target.reset();
+      self.said_frames_stay = false;
     } else {
       try {
         look_at_limits(&self);

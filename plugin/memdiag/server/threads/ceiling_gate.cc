@@ -336,7 +336,10 @@ bool queue(State *self, Own *mine, Expectation *expected) {
       self->log.add(done);
     }
   }
-  return in_vain && refuse(running, began_us, what);
+  if (!in_vain) return false;
+  // The client sends the statement again, and it waits again.
+  value_dropped();
+  return refuse(running, began_us, what);
 }
 
 /** The event of the event scheduler that the calling thread runs, once it has
@@ -433,6 +436,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
     running->hash = hash_of(digest);
   }
   mine.command = thd->lex->sql_command;
+  see_value(thd->get_command() == COM_STMT_EXECUTE);
   bool began_early = running->taker != nullptr;
   // EXECUTE is exempt, and its statement asks again.
   statement_gate::note_let_through(&gate, true);

@@ -88,6 +88,20 @@ void say_unknown(State *self, bool no_limit, const char *why) {
     error_log::warn(text);
 }
 
+void say_frames_stay(State *self, balloon::State works) {
+  const bool small = works == balloon::State::small_frames;
+  const bool stay =
+      locked_in_memory || small || works == balloon::State::large_pages;
+  if (std::exchange(self->said_frames_stay, stay) || !stay) return;
+  error_log::warn(
+      small ? "the ceiling gives no memory of the buffer pool back: a page of "
+              "the system is larger than innodb_page_size "
+              "(memdiag_memory_target)"
+            : "the ceiling gives no memory of the buffer pool back: it is "
+              "locked in memory, or a part of it lies in reserved huge pages "
+              "(memdiag_memory_target)");
+}
+
 /** The files of another group, or of the process. Caller holds `round` and the
 reading. @throws std::bad_alloc */
 void read_from(State *self, const std::string &usage_file,
@@ -381,6 +395,7 @@ void note_only(State *self, Action action, uint64_t bytes, uint64_t now_us) {
 bool take_step(State *self, uint64_t now_us) {
   const bool caches = get_server_state() == SERVER_OPERATING;
   const balloon::State works = balloon::state();
+  say_frames_stay(self, works);
   // A resize may end between two rounds, and bring reserved pages.
   if ((works == balloon::State::resizing ||
        works == balloon::State::large_pages) &&

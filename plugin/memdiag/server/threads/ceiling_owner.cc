@@ -35,9 +35,9 @@ bool may_begin_early(const THD *thd) {
          command == COM_STMT_EXECUTE;
 }
 
-/** The calling thread parses its statement. The parser looks for errors, and
-not at KILL. Behind the gate, what is parsed is a trigger, a routine or a view.
-It would be taken for a wrong one and kept as such. */
+/** The calling thread parses its statement, and the parser looks for errors.
+Behind the gate, what is parsed is a trigger, a routine or a view, and an error
+would be taken for one of its text. */
 bool parser_sees_errors(THD *thd) {
   return thd->m_parser_state != nullptr &&
          thd->get_stmt_da() == thd->get_parser_da();
@@ -57,10 +57,13 @@ bool changes_for_good(const THD *thd) {
   return exempt::has_changed_for_good(thd) || writes_for_good();
 }
 
-/** Ending what runs now undoes it. An expression of a routine, as that of an
-IF, has SQLCOM_END. */
+/** Ending what runs now undoes it. What is parsed would be taken for a wrong
+text. An expression has SQLCOM_END: that of a routine, as in an IF, runs without
+a plan, and that of a table's column is read for the statement that has one. */
 bool may_end_now(const THD *thd) {
-  const enum_sql_command command = thd->lex->sql_command;
+  if (thd->m_parser_state != nullptr) return false;
+  enum_sql_command command = thd->lex->sql_command;
+  if (command == SQLCOM_END) command = thd->query_plan.get_command();
   return command == SQLCOM_END || exempt::may_end(command);
 }
 

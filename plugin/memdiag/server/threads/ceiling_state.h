@@ -168,6 +168,8 @@ struct State {
   /** A statement was told to end, and has not ended. */
   bool kills_due{false};
   bool said_unknown{false};
+  /** The error log says that no memory of the buffer pool goes back. */
+  bool said_frames_stay{false};
   /** Statements pass the gate, and threads are charged. */
   bool at_work{false};
   /** Set before the first round. */

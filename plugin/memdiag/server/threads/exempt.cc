@@ -173,15 +173,19 @@ bool names_many(const LEX &lex) {
   return false;
 }
 
-/** It sets a user variable. With NULL, the variable gives back what it has. */
-bool keeps_variable(const set_var_base &each) {
+/** A user variable that is set to NULL gives back what it has. */
+enum class Variable : uint8_t { none, gives_back, keeps };
+
+Variable user_variable(const set_var_base &each) {
   const auto *const variable = dynamic_cast<const set_var_user *>(&each);
-  if (variable == nullptr) return false;
+  if (variable == nullptr) return Variable::none;
   const Item &value = *(variable->*member_of(Variable_set{}))->arguments()[0];
-  return value.type() == Item::PARAM_ITEM
-             ? down_cast<const Item_param &>(value).param_state() !=
-                   Item_param::NULL_VALUE
-             : value.type() != Item::NULL_ITEM;
+  const bool is_null =
+      value.type() == Item::PARAM_ITEM
+          ? down_cast<const Item_param &>(value).param_state() ==
+                Item_param::NULL_VALUE
+          : value.type() == Item::NULL_ITEM;
+  return is_null ? Variable::gives_back : Variable::keeps;
 }
 
 /** The statement sets user variables, each to NULL. Its digest is also that of
@@ -190,9 +194,7 @@ bool gives_variables_back(const LEX &lex) {
   return lex.sql_command == SQLCOM_SET_OPTION && !lex.var_list.is_empty() &&
          std::all_of(lex.var_list.begin(), lex.var_list.end(),
                      [](const set_var_base &each) {
-                       return dynamic_cast<const set_var_user *>(&each) !=
-                                  nullptr &&
-                              !keeps_variable(each);
+                       return user_variable(each) == Variable::gives_back;
                      });
 }
 
@@ -359,7 +361,9 @@ bool may_keep(THD *thd, bool takes_little) {
       return !lex.set_var_list.is_empty() || result_stays(lex.result);
     case SQLCOM_SET_OPTION:
       return std::any_of(lex.var_list.begin(), lex.var_list.end(),
-                         keeps_variable) &&
+                         [](const set_var_base &each) {
+                           return user_variable(each) == Variable::keeps;
+                         }) &&
              !(takes_little &&
                thd->security_context()->check_access(REPL_SLAVE_ACL));
     case SQLCOM_PREPARE:
