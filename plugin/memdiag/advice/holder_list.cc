@@ -23,10 +23,13 @@ std::string pattern(const Holder &holder) {
   return result + ')';
 }
 
-/** Sessions of clients, also of those of the X protocol. A worker of the X
-plugin without a session has no command. */
+/** Sessions of clients: thread/sql/one_connection,
+thread/thread_pool/tp_one_connection, and those of the X protocol. A worker of
+the X plugin without a session has no command. Performance Schema's TYPE does
+not tell clients from events and replication. The column has no room for whole
+names. */
 constexpr const char *is_of_client =
-    "NAME IN ('thread/sql/one_connection', 'thread/mysqlx/worker')";
+    "(NAME LIKE '%one_connection' OR NAME LIKE '%/mysqlx/worker')";
 
 /** The end of a session rolls back what it has changed. A query of its own
 transaction has changed nothing. */
