@@ -105,8 +105,11 @@ void add_largest_session(const Server_facts &server, Situation *situation) {
     const auto bytes =
         static_cast<uint64_t>(part * static_cast<double>(held.bytes));
     resident += bytes;
-    if (const Holder *const holder = holder_of(held.name, pool))
+    const Holder *const holder = holder_of(held.name, pool);
+    if (holder != nullptr)
       situation->held_by_largest.push_back({holder, bytes});
+    if (pool == Pool::session && (holder == nullptr || !holder->of_expressions))
+      situation->largest_in_session_pool += bytes;
   }
   uint64_t &bytes = situation->largest_session->bytes;
   bytes = std::min(bytes, resident);

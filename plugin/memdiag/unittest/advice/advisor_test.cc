@@ -1009,7 +1009,8 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
       {"memory/sql/Prepared_statement::infrastructure", true, 4, 1, 9}};
   const std::vector<memdiag::instruments::Held> held = {
       {"memory/sql/Prepared_statement::main_mem_root", 8},
-      {"memory/sql/binlog_cache_mngr", 20}};
+      {"memory/sql/binlog_cache_mngr", 20},
+      {"memory/sql/String::value", 30}};
   memdiag::advisor::Server_facts server{};
   server.max_used_connections = 9;
   server.largest_session = memdiag::advisor::Session{42, 11};
@@ -1066,6 +1067,8 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
   ASSERT_TRUE(all.largest_session);
   EXPECT_EQ(42u, all.largest_session->processlist_id);
   EXPECT_EQ(11u, all.largest_session->bytes);
+  EXPECT_EQ(8u, all.largest_in_session_pool)
+      << "without another pool's, and without strings that tables may keep";
   // Half of what Performance Schema counts was never written.
   constexpr auto session = static_cast<size_t>(Pool::session);
   memdiag::Snapshot snapshot{};
@@ -1075,6 +1078,7 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
   const Situation unwritten = memdiag::advisor::make_situation(
       snapshot, host, budget, samples, {}, routes, server);
   EXPECT_EQ(3u, unwritten.largest_session->bytes);
+  EXPECT_EQ(3u, unwritten.largest_in_session_pool);
   const auto written = holding_in(unwritten.holdings, "prepared statements");
   EXPECT_FALSE(written->owner) << "3 of 8 that are resident";
   ASSERT_EQ(1u, unwritten.held_by_largest.size());
@@ -2170,11 +2174,14 @@ TEST(Advisor, ASessionThatHasMostOfItIsNamedOnce) {
   ASSERT_EQ(1u, findings(all).size());
 }
 
-TEST(Advisor, FragmentationEndsTheSessionThatKeepsMostOfThePages) {
+TEST(Advisor, FragmentationEndsTheIdleSessionThatKeepsMostOfThePages) {
   Situation all = healthy();
   pool_of(&all, Pool::session).active_bytes = 600 * mb;
   pool_of(&all, Pool::session).live_bytes = 200 * mb;
-  all.largest_session = memdiag::advisor::Session{42, 99 * mb};
+  all.largest_session = memdiag::advisor::Session{
+      .processlist_id = 42, .bytes = 150 * mb, .is_idle = true};
+  // The rest of it is in other pools.
+  all.largest_in_session_pool = 99 * mb;
   const auto fragmented = [&all] {
     for (const Finding &found : findings(all))
       if (found.rule == "fragmentation") return found;
@@ -2183,11 +2190,11 @@ TEST(Advisor, FragmentationEndsTheSessionThatKeepsMostOfThePages) {
   };
   EXPECT_EQ(400 * mb, fragmented().bytes);
   EXPECT_FALSE(fragmented().statement);
-  all.largest_session->bytes = 100 * mb;
-  // Some of it may be open tables'.
-  all.held_by_largest = {{memdiag::advisor::find_holder("strings"), 1 * mb}};
+  all.largest_in_session_pool = 100 * mb;
+  // The statement ends no session that runs something.
+  all.largest_session->is_idle = false;
   EXPECT_FALSE(fragmented().statement);
-  all.held_by_largest.clear();
+  all.largest_session->is_idle = true;
   const std::string statement = fragmented().statement.value_or("");
   for (const char *condition :
        {"PROCESSLIST_ID = 42 ", "PROCESSLIST_COMMAND = 'Sleep'",
