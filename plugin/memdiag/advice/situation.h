@@ -83,6 +83,10 @@ struct Server_facts {
   std::optional<Ceiling_situation> ceiling{};
 };
 
+/** The last sample is older than two more would be, and than a minute: samples
+are off, and growth of then is none of now. */
+bool are_old(std::span<const black_box::Sample> samples, Reading now_us);
+
 /** Sets the resident bytes of pools, of the buffer pool, and of files of
 temporary tables, as the ledger has them. */
 void add_ledger(std::span<const ledger::Row> ledger, Server_facts *server);
