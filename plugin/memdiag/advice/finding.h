@@ -183,7 +183,7 @@ struct Situation {
   uint64_t kept_string_bytes;
   /** Open tables that can keep large values of expressions (holder_list.h), and
   those of ENGINE=CSV, which keep a row as a string. What a session took may be
-  theirs. */
+  theirs. 0 unless asks_for_tables(). */
   uint64_t value_tables;
   uint64_t csv_tables;
   /** Warnings of sessions that wait for a statement. */

@@ -1625,6 +1625,22 @@ TEST(Advisor, NoSessionIsEndedForValuesThatOpenTablesKeep) {
   EXPECT_FALSE(found().owner);
 }
 
+TEST(Advisor, OpenTablesAreLookedAtForAFindingAloneThatTheyMayExplain) {
+  using memdiag::advisor::asks_for_tables;
+  for (const char *holder : {"strings", "JSON and containers"}) {
+    Situation all = healthy();
+    // More than is worth a look, and a usual share.
+    hold(&all, holder, 100 * mb);
+    EXPECT_FALSE(asks_for_tables(all)) << holder;
+    hold(&all, holder, 600 * mb);
+    EXPECT_TRUE(asks_for_tables(all)) << holder;
+  }
+  Situation all = healthy();
+  hold(&all, "user variables", 600 * mb);
+  EXPECT_FALSE(findings(all).empty());
+  EXPECT_FALSE(asks_for_tables(all));
+}
+
 TEST(Advisor, NoSessionIsEndedForProgramsThatMayBeTriggers) {
   Situation all = healthy();
   hold(&all, "stored programs", 600 * mb);
