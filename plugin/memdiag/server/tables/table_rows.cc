@@ -81,13 +81,6 @@ std::optional<advisor::Ceiling_situation> ceiling_situation() {
       .quiet_seconds = quiet_seconds};
 }
 
-uint64_t counted_of(std::string_view instrument,
-                    std::span<const instruments::Counted> counted) {
-  for (const instruments::Counted &each : counted)
-    if (each.name == instrument) return each.bytes;
-  return 0;
-}
-
 advisor::Situation situation_of(Statement *statement) {
   advisor::Server_facts server{};
   server.reader_processlist_id = current_thd->thread_id();
@@ -105,7 +98,8 @@ advisor::Situation situation_of(Statement *statement) {
   }
   if (perfschema::is_on()) server.counted = statement->counted();
   const uint64_t strings =
-      counted_of("memory/sql/String::value", server.counted);
+      instruments::counted_bytes(server.counted, "memory/sql/String::value")
+          .value_or(0);
   const bool asks_strings = strings >= advisor::worth_bytes;
   const sessions::Totals sessions = sessions::totals(
       [statement]() -> const auto & { return statement->counted(); },
