@@ -244,14 +244,17 @@ std::string ending_statement(const Holder &holder) {
 std::string words_of_ending(const Holder &holder) {
   if (!holder.is_ended() || holder.end == End::binlog_dump) return {};
   std::string words =
-      "; STATEMENT names the session that has most and those that have at "
-      "least half as much";
+      "; STATEMENT names sessions of clients that have at least half as much "
+      "as "
+      "the largest";
   if (holder.end == End::sessions || holder.end == End::temporary_tables)
     words += ", but none in a transaction or with locks";
   else if (holder.end == End::transactions)
     words +=
         ", but none with locks of LOCK TABLES, GET_LOCK() or of a backup, and "
         "no DDL";
+  else if (holder.end == End::sessions_or_queries)
+    words += ", but no DDL, and no idle one in a transaction or with locks";
   else
     words += ", but no DDL";
   return words + drops_temporary_tables;

@@ -338,9 +338,9 @@ class Summary {
                : duration(m_facts.now_us - time_us) + " ago";
   }
 
-  /** A pool's peak is one of live bytes. What is left of it now is taken to be
-  resident as the peak was; what is gone had been written. No peak was above
-  that of RSS. */
+  /** A pool's peak is one of live bytes. As many as live now are taken to have
+  been resident by the same part as now, and the others wholly. No peak was
+  above that of RSS. */
   uint64_t resident_at(size_t i, const Peak &peak, uint64_t most) const {
     const uint64_t live = std::min(peak.live_bytes.value_or(0), *peak.bytes);
     const double share = resident_share_of(i, live).value_or(1);

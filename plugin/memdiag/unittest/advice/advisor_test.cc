@@ -1900,6 +1900,13 @@ TEST(Advisor, AStatementEndsThoseWhoHaveMuch) {
     EXPECT_EQ(found.statement->find(no_ddl) != std::string::npos,
               found.remedy.find("no DDL") != std::string::npos)
         << found.remedy;
+    // The end of an idle session would roll back, or release a lock.
+    EXPECT_EQ(holder.end == End::sessions ||
+                  holder.end == End::temporary_tables ||
+                  holder.end == End::sessions_or_queries,
+              found.remedy.find("in a transaction or with locks") !=
+                  std::string::npos)
+        << found.remedy;
     // Replicas' threads have other names.
     EXPECT_EQ(holder.end != End::binlog_dump,
               found.statement->find("'%otelcol%'") != std::string::npos)
