@@ -32,7 +32,7 @@ TO_END = (
     "performance_schema.memory_summary_by_thread_by_event_name WHERE EVENT_NAME RLIKE "
     "_utf8mb4'^(temptable|memory/temptable/)' GROUP BY THREAD_ID) AS held USING (THREAD_ID) WHERE "
     "PROCESSLIST_COMMAND NOT LIKE 'Binlog Dump%') AS owners WHERE BYTES >= 2097152 AND 2 * BYTES >= MOST "
-    "AND NAME IN ('thread/sql/one_connection', 'thread/mysqlx/worker') AND PROCESSLIST_COMMAND IN "
+    "AND (NAME LIKE '%one_connection' OR NAME LIKE '%/mysqlx/worker') AND PROCESSLIST_COMMAND IN "
     "('Sleep', 'Query', 'Fetch', 'Execute') AND PROCESSLIST_ID <> CONNECTION_ID() AND "
     "(PROCESSLIST_COMMAND <> 'Sleep' OR (TRUE AND PROCESSLIST_ID NOT IN (SELECT trx_mysql_thread_id FROM "
     "information_schema.INNODB_TRX WHERE trx_autocommit_non_locking = 0) AND THREAD_ID NOT IN (SELECT "

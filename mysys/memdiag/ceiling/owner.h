@@ -145,7 +145,8 @@ struct Owner {
   bool (*breaks_off)(){nullptr};
   /** The calling thread's packet has waited as long as it may. As ends_at_once,
   for what passes no gate, and would be kept by its session.
-  @return true: it raised the error */
+  @return true: it raised the error, or the wait was that of another's
+  parameter, and it goes on */
   bool (*gives_up)(){nullptr};
   /** The calling thread gets no block, because its statement is to end or
   because it waited in vain, for so long. Called before the caller sees that: it

@@ -99,7 +99,7 @@ void add_small_blocks(Thread *self, int64_t since_base, int64_t grown,
 /** Its session has dropped the parts of the parameter: the next one is new. */
 void see_drops(Thread *self) {
   if (ask_owner(&Owner::drops_of_values, uint64_t{0}) != self->drops_of_values)
-    value_dropped();
+    (void)value_dropped();
 }
 
 /** Is left by all ways, so that a thread is never taken for busy for ever. */
@@ -520,20 +520,19 @@ void client_is_back() {
   if (thread.commit_lapsed_bytes != 0) renew_commit(&thread);
 }
 
-uint64_t waited_for_text_us() { return thread.text_waited_us; }
+uint64_t waited_for_text_us() { return waited_for_text(thread); }
 
 void see_value(bool executes) {
   if (executes && thread.sends_value)
     see_drops(&thread);
   else
-    value_dropped();
+    (void)value_dropped();
 }
 
-void value_dropped() {
-  // Without one, the wait is that of the statement's own text.
-  if (!thread.sends_value) return;
-  thread.sends_value = thread.value_in_vain = false;
-  thread.text_waited_us = 0;
+bool value_dropped() {
+  thread.value_in_vain = false;
+  thread.parts_waited_us = 0;
+  return std::exchange(thread.sends_value, false);
 }
 
 int64_t end() {
@@ -549,8 +548,11 @@ int64_t end() {
   const bool ran = self->in_statement;
   if (!ran && !self->asked_without) return 0;
   const int64_t text = std::exchange(self->text_bytes, 0);
-  if (ran) self->sends_value = self->value_in_vain = false;
-  if (!self->sends_value) self->text_waited_us = 0;
+  const uint64_t waited_us = std::exchange(self->text_waited_us, 0);
+  if (ran)
+    (void)value_dropped();
+  else if (self->sends_value)
+    self->parts_waited_us += waited_us;
   self->text_in_vain = false;
   if (ran && text != 0) note_text(text, self->peak_bytes);
   self->in_statement = self->asked_without = false;
@@ -640,8 +642,8 @@ bool value_comes(size_t size) {
 }
 
 void session_begins() {
-  thread.sends_value = thread.value_in_vain = false;
   (void)end();
+  (void)value_dropped();
   thread.text_waited_us = 0;
   if (generation.load(std::memory_order_relaxed) == 0) return;
   thread.of_session = ask_owner(&Owner::session_begins, false);

@@ -105,15 +105,16 @@ void client_sleeps();
 /** That wait is over. */
 void client_is_back();
 /** How long the calling thread waited before it read the large packet of its
-statement. */
+statement, and the parts of a parameter before that. */
 uint64_t waited_for_text_us();
 /** The calling thread's statement asks to begin. What the parts of a long
 parameter waited counts for one that is executed with it, and for no other.
 @param executes  it may be that one */
 void see_value(bool executes);
 /** The parts that the calling thread's session was sent are gone, or no longer
-count: the next one waits as the first of another value. */
-void value_dropped();
+count: the next one waits as the first of another value.
+@return there were some */
+bool value_dropped();
 /** It has ended. Nothing happens if none has begun.
 @return the most that it grew by, as of its events */
 int64_t end();

@@ -84,6 +84,7 @@ struct Thread {
   /** The packets since the last statement are parts of a parameter
   (COM_STMT_SEND_LONG_DATA). What they waited counts for all of them. */
   bool sends_value{false};
+  uint64_t parts_waited_us{0};
   /** Owner::drops_of_values of the first part. */
   uint64_t drops_of_values{0};
   /** A part of a value was refused after its wait, which was so long. */
@@ -150,6 +151,11 @@ void drop_coming(Thread *self);
 /** A statement that is parsed promises what it takes afterwards. */
 void promise_later(Thread *self);
 void forget_later(Thread *self);
+
+/** As waited_for_text_us() of sensor.h. */
+inline uint64_t waited_for_text(const Thread &of) {
+  return of.text_waited_us + (of.sends_value ? of.parts_waited_us : 0);
+}
 
 /** The thread grew by so much: it copies the value. */
 void take_value(Thread *self, int64_t grown);

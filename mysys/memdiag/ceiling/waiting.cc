@@ -373,7 +373,7 @@ void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
 bool wait_for_commit(Thread *self, int64_t bytes) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   // A client waits for its answer since it sent the packet.
-  const uint64_t before_us = self->text_waited_us + self->commit_waited_us;
+  const uint64_t before_us = waited_for_text(*self) + self->commit_waited_us;
   const int64_t left_before = account.left_bytes();
   const Marks marks = account.marks();
   uint64_t now_us = began_us;
@@ -427,7 +427,7 @@ void note_text(int64_t bytes, int64_t peak_bytes) {
 void wait_as_beginner(Thread *self, int64_t bytes) {
   // The copy of a text whose packet has waited.
   if (self->text_bytes != 0) return;
-  const uint64_t before_us = self->sends_value ? self->text_waited_us : 0;
+  const uint64_t before_us = self->sends_value ? self->parts_waited_us : 0;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC) - before_us;
   uint64_t waited_us = before_us;
   while (!waits_are_over(self) && account.level() != Level::unknown &&
@@ -443,7 +443,7 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
     waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
   }
   self->text_bytes = bytes;
-  self->text_waited_us = waited_us;
+  self->text_waited_us = waited_us - before_us;
   expect_to_take(self, expected_of_text(bytes));
   if (waited_us != before_us) count_wait(waited_us - before_us);
 }

@@ -225,12 +225,17 @@ inline size_t usable(size_t size) noexcept {
 
 /** Bytes of the pages that a block above largest_fixed_class takes anew.
 jemalloc adds a page, so that blocks begin at different lines of the processors'
-caches (opt.cache_oblivious). It takes a size class at once, and the rest waits
-among the unused pages (pac_alloc_retained_batched_size). In pages that were
-used before, the block may take less. */
-inline size_t extent_bytes(size_t size) noexcept {
+caches (opt.cache_oblivious). It takes a size class at once, or whole pages of 2
+MB if these are fewer, and the rest waits among the unused pages
+(pac_alloc_retained_batched_size). In pages that were used before, the block may
+take less.
+@param usable  of the block */
+constexpr size_t extent_bytes(size_t usable) noexcept {
   constexpr size_t page_bytes = 4096;
-  return size_class(usable_by_library(size) + page_bytes);
+  constexpr size_t huge_page_bytes = 2 << 20;
+  const size_t needed = usable + page_bytes;
+  return std::min(size_class(needed),
+                  (needed + huge_page_bytes - 1) & ~(huge_page_bytes - 1));
 }
 
 /** The usable bytes of a block, asked of the allocator; enough to free it with.

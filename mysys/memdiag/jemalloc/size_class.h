@@ -16,8 +16,8 @@ namespace memdiag {
 constexpr size_t largest_fixed_class = 32768;
 
 /** The least class that holds so many bytes. jemalloc has four for each
-doubling, 16 bytes apart at least (jemalloc(3), IMPLEMENTATION NOTES).
-@param size  up to largest_fixed_class */
+doubling, 16 bytes apart at least (jemalloc(3), IMPLEMENTATION NOTES). Of a
+block, for sizes up to largest_fixed_class only. */
 constexpr size_t size_class(size_t size) {
   if (size <= 8) return 8;
   const unsigned lg = static_cast<unsigned>(std::bit_width(size - 1)) - 1;

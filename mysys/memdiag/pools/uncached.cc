@@ -157,8 +157,9 @@ void free_uncached(Pool pool, void *block, size_t size) noexcept {
   const unsigned slot = slot_of_arena(arena.value());
   if (size > largest_cached) {
     Arena_work &arena = work_of(pool, slot);
-    arena.own_bytes.fetch_sub(placed::usable(size));
-    arena.paged_bytes.fetch_sub(placed::extent_bytes(size));
+    const size_t usable = placed::usable(size);
+    arena.own_bytes.fetch_sub(usable);
+    arena.paged_bytes.fetch_sub(placed::extent_bytes(usable));
   }
   if (size >= large_size) {
     const Arena_guard guard(pool, slot);
@@ -181,8 +182,9 @@ void free_uncached(Pool pool, void *block, size_t size) noexcept {
 
 void note_pages(Pool pool, unsigned slot, size_t size) noexcept {
   Arena_work &arena = work_of(pool, slot);
-  arena.own_bytes.fetch_add(placed::usable(size));
-  const uint64_t bytes = placed::extent_bytes(size);
+  const size_t usable = placed::usable(size);
+  arena.own_bytes.fetch_add(usable);
+  const uint64_t bytes = placed::extent_bytes(usable);
   const uint64_t now = arena.paged_bytes.fetch_add(bytes) + bytes;
   uint64_t most = arena.most_paged_bytes.load(std::memory_order_relaxed);
   while (now > most &&

@@ -150,12 +150,6 @@ Watch::Arenas Watch::resting_arenas(Pool pool, Pool_watch *watch,
   Arenas found{};
   const auto page_bytes = mallctl::read<Ctl::arenas_page>();
   if (!page_bytes) return found;
-  watch->window_ms += tick_ms;
-  if (watch->window_ms >= surplus_window_ms) {
-    watch->surplus_before_bytes = watch->most_surplus_bytes;
-    watch->most_surplus_bytes = 0;
-    watch->window_ms = 0;
-  }
   const bool ends = watch->period_ms >= quiet_ms;
   if (ends) watch->period_ms = 0;
   uint64_t given_back_bytes = 0;
@@ -237,6 +231,12 @@ void Watch::purge_if_due(Pool pool, Pool_watch *watch) {
   if (quiet_ms == 0) return;
   // Also in quiet ticks: a load may have a statement in each fourth tick.
   watch->period_ms += tick_ms;
+  watch->window_ms += tick_ms;
+  if (watch->window_ms >= surplus_window_ms) {
+    watch->surplus_before_bytes = watch->most_surplus_bytes;
+    watch->most_surplus_bytes = 0;
+    watch->window_ms = 0;
+  }
   if (moved_bytes > quiet_bytes) {
     watch->quiet_for_ms = 0;
     watch->was_busy = true;
@@ -251,6 +251,7 @@ void Watch::purge_if_due(Pool pool, Pool_watch *watch) {
     return;
   if (watch->quiet_for_ms < quiet_ms * purging::backoff(pool)) return;
   purge(pool, watch, Purge_reason::quiet);
+  watch->most_surplus_bytes = watch->surplus_before_bytes = 0;
   watch->trickle_worth_bytes =
       watch->was_busy
           ? worth_bytes

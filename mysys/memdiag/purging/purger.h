@@ -101,7 +101,7 @@ class Watch {
     quiet_ms long. */
     uint32_t period_ms{0};
     /** The most surplus in this window, without what bursts left; that of the
-    window before; and the length so far of this one, in busy ticks. */
+    window before; and the length so far of this one. */
     uint64_t most_surplus_bytes{0};
     uint64_t surplus_before_bytes{0};
     uint32_t window_ms{0};

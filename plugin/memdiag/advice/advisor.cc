@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plugin/memdiag/advice/holder_list.h"
 #include "plugin/memdiag/advice/rules.h"
 
 namespace memdiag::advisor {
@@ -22,6 +23,13 @@ std::vector<Finding> findings(const Situation &situation) {
                      return a.severity > b.severity;
                    });
   return found;
+}
+
+bool asks_for_tables(const Situation &situation) {
+  const std::vector<Finding> all = findings(situation);
+  return std::any_of(all.begin(), all.end(), [](const Finding &found) {
+    return found.holder && find_holder(*found.holder)->of_expressions;
+  });
 }
 
 }  // namespace memdiag::advisor

@@ -21,6 +21,10 @@ namespace memdiag::advisor {
 /** The most severe first. @throws std::bad_alloc */
 std::vector<Finding> findings(const Situation &situation);
 
+/** A finding depends on value_tables and csv_tables, which take a look at each
+definition in the table cache. */
+bool asks_for_tables(const Situation &situation);
+
 }  // namespace memdiag::advisor
 
 #endif  // MEMDIAG_ADVISOR_H

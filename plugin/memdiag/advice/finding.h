@@ -164,6 +164,9 @@ struct Situation {
   /** The resident bytes of holders that the largest session has. The rest of
   its bytes belongs to no holder. */
   std::vector<Held_part> held_by_largest;
+  /** The resident bytes that it has in the pool of sessions, less values of
+  expressions, which open tables may keep; 0: not known. */
+  uint64_t largest_in_session_pool;
   std::optional<Idle_sessions> idle_sessions;
   /** Performance Schema counts memory by session: it is on, with instruments of
   the server and for half of the sessions at least. Statements that end those
@@ -180,7 +183,7 @@ struct Situation {
   uint64_t kept_string_bytes;
   /** Open tables that can keep large values of expressions (holder_list.h), and
   those of ENGINE=CSV, which keep a row as a string. What a session took may be
-  theirs. */
+  theirs. 0 unless asks_for_tables(). */
   uint64_t value_tables;
   uint64_t csv_tables;
   /** Warnings of sessions that wait for a statement. */

@@ -23,10 +23,13 @@ std::string pattern(const Holder &holder) {
   return result + ')';
 }
 
-/** Sessions of clients, also of those of the X protocol. A worker of the X
-plugin without a session has no command. */
+/** Sessions of clients: thread/sql/one_connection,
+thread/thread_pool/tp_one_connection, and those of the X protocol. A worker of
+the X plugin without a session has no command. Performance Schema's TYPE does
+not tell clients from events and replication. The column has no room for whole
+names. */
 constexpr const char *is_of_client =
-    "NAME IN ('thread/sql/one_connection', 'thread/mysqlx/worker')";
+    "(NAME LIKE '%one_connection' OR NAME LIKE '%/mysqlx/worker')";
 
 /** The end of a session rolls back what it has changed. A query of its own
 transaction has changed nothing. */
@@ -241,14 +244,17 @@ std::string ending_statement(const Holder &holder) {
 std::string words_of_ending(const Holder &holder) {
   if (!holder.is_ended() || holder.end == End::binlog_dump) return {};
   std::string words =
-      "; STATEMENT names the session that has most and those that have at "
-      "least half as much";
+      "; STATEMENT names sessions of clients that have at least half as much "
+      "as "
+      "the largest";
   if (holder.end == End::sessions || holder.end == End::temporary_tables)
     words += ", but none in a transaction or with locks";
   else if (holder.end == End::transactions)
     words +=
         ", but none with locks of LOCK TABLES, GET_LOCK() or of a backup, and "
         "no DDL";
+  else if (holder.end == End::sessions_or_queries)
+    words += ", but no DDL, and no idle one in a transaction or with locks";
   else
     words += ", but no DDL";
   return words + drops_temporary_tables;

@@ -562,7 +562,7 @@ std::string rule_of(const Holder &holder);
 
 /** The statement that frees what the holder has. One with a column RUN has the
 statements to run in its rows: it asks for the sessions when it is run, and
-names the largest and those that have at least half as much. It leaves out its
+names those that have at least half as much as the largest. It leaves out its
 own session, those that hold less than 64 KiB of it, DDL, replication, memdiag's
 and those of exporters and backups.
 @param value  the variable's, where the statement has one
@@ -575,7 +575,8 @@ std::optional<std::string> statement_of(const Holder &holder,
 the memory. "": it ends with none. @throws std::bad_alloc */
 std::string ending_statement(const Holder &holder);
 
-/** For the remedy: whom that statement names, and what else goes.
+/** For the remedy: which sessions that statement names, which of them it leaves
+out for what their end would lose, and what else goes.
 @throws std::bad_alloc */
 std::string words_of_ending(const Holder &holder);
 

@@ -173,18 +173,13 @@ class Holdings {
     m_sums[index_of(*holder)][general].add(resident(general, rest), rest);
     const Holder *const documents = owner_of(Pool::connection);
     if (documents == nullptr) return;
-    const uint64_t json = counted_of("memory/sql/JSON").value_or(0);
+    const uint64_t json =
+        instruments::counted_bytes(m_figures.counted, "memory/sql/JSON")
+            .value_or(0);
     // Strings and containers of documents are counted in part.
     const uint64_t all =
         m_sums[index_of(*documents)][connection].allocated_bytes;
     if (all / 2 >= json) move(*documents, *holder, connection, all - json);
-  }
-
-  /** Empty: the instrument is off. */
-  Reading counted_of(std::string_view instrument) const {
-    for (const instruments::Counted &counted : m_figures.counted)
-      if (counted.name == instrument && counted.enabled) return counted.bytes;
-    return std::nullopt;
   }
 
   /** Options may lead a route elsewhere than its declaration. Performance

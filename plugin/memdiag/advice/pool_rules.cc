@@ -92,23 +92,16 @@ class Pool_rules : Rules {
                                 "POOL = '") +
                     name + "' ORDER BY WASTE_BYTES DESC shows which sizes");
         fragmented.bytes = free;
-        // A session that has most of what is left keeps most of the pages.
+        // A session that has half of what is left may keep half of the pages.
+        // The statement ends it only while it is idle.
         const auto &session = m_now.largest_session;
-        if (which == Pool::session && session &&
-            session->bytes - std::min(session->bytes, of_expressions()) >=
+        if (which == Pool::session && session && session->is_idle &&
+            m_now.largest_in_session_pool >=
                 pool.resident_live_bytes.value_or(*pool.live_bytes) / 2 &&
             !is_reader(*session))
           offer_to_end(end_session(session->processlist_id), &fragmented);
       }
     }
-  }
-
-  /** The largest session took so much for values that open tables may keep. */
-  uint64_t of_expressions() const {
-    uint64_t bytes = 0;
-    for (const Held_part &part : m_now.held_by_largest)
-      if (part.holder->of_expressions) bytes += part.bytes;
-    return bytes;
   }
 
   /** Live bytes of samples are taken to be resident by the same part as those

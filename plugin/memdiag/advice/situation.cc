@@ -21,15 +21,6 @@ std::span<const black_box::Sample> recent(
   return samples.last(static_cast<size_t>(before - samples.rbegin()));
 }
 
-/** The last sample is older than two more would be, and than a minute. */
-bool are_old(std::span<const black_box::Sample> samples, Reading now_us) {
-  constexpr uint64_t minute_us = 60 * uint64_t{1000000};
-  if (samples.size() < 2 || !now_us) return false;
-  const uint64_t last_us = samples.back().time_us;
-  const uint64_t step_us = last_us - samples[samples.size() - 2].time_us;
-  return *now_us > last_us + 2 * step_us + minute_us;
-}
-
 /** Unknown if either figure is, and if the pool is larger than VmRSS: its
 figure may be some samples old, and VmRSS does not count reserved huge pages. */
 uint64_t without_buffer_pool(const black_box::Sample &sample) {
@@ -105,8 +96,11 @@ void add_largest_session(const Server_facts &server, Situation *situation) {
     const auto bytes =
         static_cast<uint64_t>(part * static_cast<double>(held.bytes));
     resident += bytes;
-    if (const Holder *const holder = holder_of(held.name, pool))
+    const Holder *const holder = holder_of(held.name, pool);
+    if (holder != nullptr)
       situation->held_by_largest.push_back({holder, bytes});
+    if (pool == Pool::session && (holder == nullptr || !holder->of_expressions))
+      situation->largest_in_session_pool += bytes;
   }
   uint64_t &bytes = situation->largest_session->bytes;
   bytes = std::min(bytes, resident);
@@ -141,6 +135,15 @@ void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
 }
 
 }  // namespace
+
+bool are_old(std::span<const black_box::Sample> samples, Reading now_us) {
+  constexpr uint64_t minute_us = 60 * uint64_t{1000000};
+  if (samples.size() < 2 || !now_us) return false;
+  const uint64_t last_us = samples.back().time_us;
+  const uint64_t before_us =
+      std::min(samples[samples.size() - 2].time_us, last_us);
+  return *now_us > last_us + 2 * (last_us - before_us) + minute_us;
+}
 
 void add_ledger(std::span<const ledger::Row> ledger, Server_facts *server) {
   for (const ledger::Row &row : ledger) {
@@ -191,8 +194,6 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.ceiling = server.ceiling;
   situation.row_locks = server.row_locks;
   situation.kept_string_bytes = server.kept_string_bytes;
-  situation.value_tables = server.value_tables;
-  situation.csv_tables = server.csv_tables;
   situation.idle_warnings = server.idle_warnings;
   situation.clients = server.sessions;
   situation.trigger_bytes = server.trigger_bytes;
@@ -207,7 +208,6 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   add_budget(budget, &situation);
 
   samples = recent(samples);
-  // Growth of then is none of now.
   if (are_old(samples, server.now_us)) samples = {};
   Reading buffer_pool = server.buffer_pool_resident_bytes;
   if (!buffer_pool && !samples.empty() &&

@@ -50,8 +50,6 @@ struct Server_facts {
   uint64_t dump_thread_bytes{0};
   /** As in Situation. */
   uint64_t kept_string_bytes{0};
-  uint64_t value_tables{0};
-  uint64_t csv_tables{0};
   uint64_t idle_warnings{0};
   /** Sessions that FLUSH would wait for. */
   uint64_t table_keepers{0};
@@ -82,6 +80,10 @@ struct Server_facts {
   std::optional<Folder_in_memory> tmpdir_in_memory{};
   std::optional<Ceiling_situation> ceiling{};
 };
+
+/** The last sample is older than two more would be, and than a minute: samples
+are off, and growth of then is none of now. */
+bool are_old(std::span<const black_box::Sample> samples, Reading now_us);
 
 /** Sets the resident bytes of pools, of the buffer pool, and of files of
 temporary tables, as the ledger has them. */

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <utility>
 
+#include "plugin/memdiag/advice/situation.h"
 #include "plugin/memdiag/base/text.h"
 
 namespace memdiag::summary {
@@ -183,7 +184,9 @@ class Summary {
     if (samples.size() < 2) return;
     const black_box::Sample &first = samples.front();
     const black_box::Sample &last = samples.back();
-    if (last.time_us <= first.time_us) return;
+    if (last.time_us <= first.time_us ||
+        advisor::are_old(samples, m_facts.now_us))
+      return;
     const std::string since = "in " + duration(last.time_us - first.time_us);
     std::optional<int64_t> all;
     if (first.rss_bytes != black_box::unknown &&
@@ -335,9 +338,9 @@ class Summary {
                : duration(m_facts.now_us - time_us) + " ago";
   }
 
-  /** A pool's peak is one of live bytes. What is left of it now is taken to be
-  resident as the peak was; what is gone had been written. No peak was above
-  that of RSS. */
+  /** A pool's peak is one of live bytes. As many as live now are taken to have
+  been resident by the same part as now, and the others wholly. No peak was
+  above that of RSS. */
   uint64_t resident_at(size_t i, const Peak &peak, uint64_t most) const {
     const uint64_t live = std::min(peak.live_bytes.value_or(0), *peak.bytes);
     const double share = resident_share_of(i, live).value_or(1);
@@ -345,17 +348,30 @@ class Summary {
     return std::min(most, left + (*peak.bytes - live));
   }
 
+  /** RSS may have been higher since the last sample, or samples are off.
+  @return no pool had more; 0: not known */
+  uint64_t add_peak_of_process() {
+    uint64_t sampled = 0;
+    const auto samples = m_facts.samples;
+    if (!samples.empty() && samples.back().rss_peak_us != 0 &&
+        samples.back().rss_peak_bytes != black_box::unknown)
+      sampled = samples.back().rss_peak_bytes;
+    const uint64_t most =
+        std::max({rss(), sampled, m_facts.rss_peak_bytes.value_or(0)});
+    if (sampled == 0 && !m_facts.rss_peak_bytes) return most;
+    std::string when;
+    if (most == sampled)
+      when = ago(samples.back().rss_peak_us);
+    else if (most == rss())
+      when = "now";
+    else if (!samples.empty())
+      when = "at most " + ago(samples.back().time_us);
+    add("peak", "process (RSS)", size(most), std::move(when));
+    return most;
+  }
+
   void add_peaks() {
-    uint64_t most = rss();
-    if (!m_facts.samples.empty()) {
-      const black_box::Sample &last = m_facts.samples.back();
-      if (last.rss_peak_bytes != black_box::unknown && last.rss_peak_us != 0) {
-        // RSS may have grown since the sample.
-        add("peak", "process (RSS)", size(std::max(most, last.rss_peak_bytes)),
-            most > last.rss_peak_bytes ? "now" : ago(last.rss_peak_us));
-        most = std::max(most, last.rss_peak_bytes);
-      }
-    }
+    const uint64_t most = add_peak_of_process();
     if (most == 0) return;
     struct Pool_peak {
       size_t pool;
@@ -403,6 +419,7 @@ Facts make_facts(uint64_t now_us, const Snapshot &snapshot,
   Facts facts{};
   facts.now_us = now_us;
   facts.rss_bytes = situation.host.resident_bytes;
+  facts.rss_peak_bytes = situation.host.peak_resident_bytes;
   facts.limit_bytes = host::limit_bytes(situation.host);
   for (const ledger::Row &row : ledger)
     if (row.resident_bytes)

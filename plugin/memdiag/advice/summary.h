@@ -72,6 +72,8 @@ struct Facts {
   uint64_t now_us;
   /** VmRSS. The parts below may be fewer: what could not be read is missing. */
   Reading rss_bytes;
+  /** VmHWM, which is never below a peak that a sample saw. */
+  Reading rss_peak_bytes;
   std::vector<Resident> resident;
   std::span<const advisor::Holding> holdings;
   /** As in Situation. */

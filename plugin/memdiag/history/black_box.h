@@ -79,8 +79,8 @@ struct Saved_sample {
   shows it. */
   uint64_t rss_peak_bytes;
   uint64_t rss_peak_us;
-  /** The session that held most at the peak: its number, its bytes and the
-  digest of its statement (zeros: none). */
+  /** The session that held most when the peak had last risen by 1 MiB: its
+  number, its bytes and the digest of its statement (zeros: none). */
   uint64_t rss_peak_processlist_id;
   uint64_t rss_peak_session_bytes;
   sessions::Digest rss_peak_digest;

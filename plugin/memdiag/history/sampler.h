@@ -11,8 +11,8 @@
     and no pool was purged;
   - the resident bytes of InnoDB's buffers, so that reading them takes 1% of the
     time, and a tenth of that while RSS has changed by less than 256 KB.
-  Nothing is asked of sessions, except at a new peak of RSS: then the callback
-  names the session that holds most.
+  Nothing is asked of sessions, except when the peak of RSS has risen by 1 MiB:
+  then the callback names the session that holds most.
 
   Errors: a figure that cannot be read is black_box::unknown.
   Threads: an object belongs to one thread.

@@ -301,6 +301,7 @@ class Collector {
     figures.machine_bytes = unsigned_number("memory", "MemTotal");
     figures.available_bytes = unsigned_number("memory", "MemAvailable");
     figures.resident_bytes = unsigned_number("process", "VmRSS");
+    figures.peak_resident_bytes = unsigned_number("process", "VmHWM");
     figures.resident_file_bytes = unsigned_number("process", "RssFile");
     figures.shared_bytes = unsigned_number(
         "cgroup", v2 ? "memory.stat.shmem" : "memory.stat.total_shmem");

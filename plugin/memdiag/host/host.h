@@ -94,6 +94,8 @@ struct Figures {
   std::optional<uint64_t> machine_bytes;
   std::optional<uint64_t> available_bytes;
   std::optional<uint64_t> resident_bytes;
+  /** VmHWM: the highest so far. */
+  std::optional<uint64_t> peak_resident_bytes;
   /** The part of it that is pages of files, which the kernel reclaims. */
   std::optional<uint64_t> resident_file_bytes;
   /** Files in tmpfs, and shared memory, in the process's control group. */

@@ -114,6 +114,12 @@ std::string_view event_of(std::string_view route) {
   return route;
 }
 
+Reading counted_bytes(std::span<const Counted> all, std::string_view name) {
+  for (const Counted &counted : all)
+    if (counted.name == name && counted.enabled) return counted.bytes;
+  return std::nullopt;
+}
+
 Shares shares(std::span<const Pool_row, pool_count> pools,
               std::span<const ledger::Row> ledger) {
   Shares all{};

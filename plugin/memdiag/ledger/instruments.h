@@ -46,6 +46,9 @@ struct Counted {
   uint64_t high_bytes;
 };
 
+/** Empty: there is no such instrument, or it is off. */
+Reading counted_bytes(std::span<const Counted> all, std::string_view name);
+
 /** Bytes of an instrument that a session holds. The text is as Counted's. */
 struct Held {
   std::string_view name;

@@ -54,14 +54,16 @@ inline constexpr Table history_table = [] {
                                            "The sample that first showed it."),
           column<Row, &Row::rss_peak_session>(
               "RSS_PEAK_SESSION", Unit::none,
-              "The session (PROCESSLIST_ID) with most memory at that sample, "
-              "as "
-              "Performance Schema counts it. NULL: Performance Schema is off."),
+              "The session (PROCESSLIST_ID) with most memory when the peak had "
+              "last risen by a mebibyte, as Performance Schema counts it. "
+              "NULL: "
+              "Performance Schema is off."),
           column<Row, &Row::rss_peak_session_bytes>(
-              "RSS_PEAK_SESSION_BYTES", Unit::bytes, "That session's memory."),
+              "RSS_PEAK_SESSION_BYTES", Unit::bytes,
+              "That session's memory then."),
           text_column<Row, &Row::rss_peak_digest>(
               "RSS_PEAK_DIGEST", 64,
-              "Digest of the statement that this session ran. NULL: none."),
+              "Digest of the statement that it ran then. NULL: none."),
           column<Row, &Row::rss_bytes_per_second>(
               "RSS_BYTES_PER_SECOND", Unit::bytes_per_second,
               "Change of RSS_BYTES over the minute before, or over the part of "

@@ -254,6 +254,36 @@ FRESH_TEST(Purger, AUsualSurplusIsLeftToDecay) {
   EXPECT_EQ(3u, purges());
 }
 
+/** A large block that lives takes little beside it. */
+FRESH_TEST(Purger, GivesBackPagesOfABurstBesideALargeBlock) {
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  purger::Watch watch;
+  const Block large = Block::make(200 << 20, 1);
+  load(&watch, 2 * quiet_ticks);
+  const uint64_t before = purges();
+  burst(32);
+  load(&watch, 2 * quiet_ticks);
+  EXPECT_EQ(before + 1, purges());
+  large.free();
+}
+
+/** What was usual before the pool fell quiet is not usual any more. */
+FRESH_TEST(Purger, GivesBackPagesOfABurstAfterAQuietTime) {
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  purger::Watch watch;
+  burst(16);
+  load(&watch, 2 * quiet_ticks);
+  burst(16);
+  load(&watch, 2 * quiet_ticks);  // most of it was taken again: usual
+  ticks(&watch, 2 * quiet_ticks);
+  const uint64_t before = purges();
+  burst(16);
+  load(&watch, 2 * quiet_ticks);
+  EXPECT_EQ(before + 1, purges());
+}
+
 /** The pool is busy in each fourth tick only, and never quiet. */
 FRESH_TEST(Purger, GivesBackPagesOfABurstBesideFewStatements) {
   ASSERT_EQ("",

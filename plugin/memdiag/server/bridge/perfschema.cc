@@ -140,8 +140,8 @@ std::vector<Counted> counted(std::span<const char *const> only) {
   return all;
 }
 
-std::vector<Held> held_at_most(PSI_thread *thread,
-                               std::span<const Counted> all) {
+std::vector<Held> held_at_most(PSI_thread *thread, std::span<const Counted> all,
+                               std::span<const char *const> only) {
   std::vector<Held> held;
   auto *const pfs = reinterpret_cast<PFS_thread *>(thread);
   if (!pfs_initialized || pfs == nullptr) return held;
@@ -152,11 +152,13 @@ std::vector<Held> held_at_most(PSI_thread *thread,
   for (PFS_memory_key key = 1;
        key <= all.size() && (instrument = find_memory_class(key)) != nullptr;
        ++key) {
+    // A session uses few of the instruments.
+    const PFS_memory_safe_stat &stat = stats[instrument->m_event_name_index];
+    if (instrument->is_global() || !stat.m_used) continue;
     const Counted &everywhere = all[key - 1];
     // A plugin's instrument came after the others had been counted.
     if (everywhere.name != name_of(*instrument)) break;
-    const PFS_memory_safe_stat &stat = stats[instrument->m_event_name_index];
-    if (instrument->is_global() || !stat.m_used) continue;
+    if (!is_wanted(*instrument, only)) continue;
     Sum sum = nothing_of(*instrument);
     memory_monitoring_aggregate(&stat, &sum.stat);
     held.push_back({name_of(*instrument),

@@ -50,10 +50,11 @@ std::vector<Counted> counted(std::span<const char *const> only = {});
 does not subtract from a thread what another one freed. But no thread holds more
 of an instrument than there is of it.
 @param all  as counted() has all of them
+@param only  names of instruments; empty: all instruments
 @return empty, too, if thread is nullptr
 @throws std::bad_alloc */
-std::vector<Held> held_at_most(PSI_thread *thread,
-                               std::span<const Counted> all);
+std::vector<Held> held_at_most(PSI_thread *thread, std::span<const Counted> all,
+                               std::span<const char *const> only = {});
 
 /** The connection attribute program_name. @throws std::bad_alloc */
 std::optional<std::string> program_name(PSI_thread *thread);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "mutex_lock.h"
@@ -174,6 +175,12 @@ class Add_up : public Do_THD_Impl {
  private:
   static constexpr uint64_t worth_asking_bytes = 1 << 20;
   static constexpr int64_t long_s = 60;
+  /** The instrument of strings, and those of what may keep some in a session
+  that waits for a statement. */
+  static constexpr const char *names_of_strings[] = {
+      "memory/sql/String::value",
+      "memory/sql/Prepared_statement::main_mem_root",
+      "memory/sql/THD::sp_cache"};
 
   /** Words that its session may change meanwhile. A client has its answer to
   LOCK TABLES before the session's command is COM_SLEEP. */
@@ -189,24 +196,21 @@ class Add_up : public Do_THD_Impl {
   }
 
   void add_strings(THD *thd) {
-    for (const instruments::Held &each :
-         perfschema::held_at_most(thd->get_psi(), m_counted()))
-      if (each.name == "memory/sql/String::value")
-        found.dump_thread_bytes += each.bytes;
+    for (const instruments::Held &each : perfschema::held_at_most(
+             thd->get_psi(), m_counted(), std::span(names_of_strings).first(1)))
+      found.dump_thread_bytes += each.bytes;
   }
 
   uint64_t held_strings(THD *thd) const {
     bool may_hold =
         thd->get_command() != COM_SLEEP || thd->temporary_tables != nullptr;
     uint64_t bytes = 0;
-    for (const instruments::Held &each :
-         perfschema::held_at_most(thd->get_psi(), m_counted())) {
-      if (each.name == "memory/sql/String::value") bytes = each.bytes;
-      if (each.bytes != 0 &&
-          (each.name == "memory/sql/Prepared_statement::main_mem_root" ||
-           each.name == "memory/sql/THD::sp_cache"))
+    for (const instruments::Held &each : perfschema::held_at_most(
+             thd->get_psi(), m_counted(), names_of_strings))
+      if (each.name == names_of_strings[0])
+        bytes = each.bytes;
+      else if (each.bytes != 0)
         may_hold = true;
-    }
     return may_hold ? bytes : 0;
   }
 

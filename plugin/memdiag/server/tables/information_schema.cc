@@ -22,6 +22,7 @@
 #include "plugin/memdiag/tables/tables.h"
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/auth_common.h"
+#include "sql/error_handler.h"
 #include "sql/field.h"
 #include "sql/item.h"
 #include "sql/item_cmpfunc.h"
@@ -133,13 +134,41 @@ void collect_columns(Item *term, std::vector<size_t> *columns) {
   }
 }
 
+/** Drops the warnings and notes of a session while it exists, which the filling
+of a table would keep without a bound. Errors are raised. */
+class No_warnings final : Internal_error_handler {
+ public:
+  explicit No_warnings(THD *thd) : m_thd(thd) {
+    thd->push_internal_handler(this);
+  }
+  ~No_warnings() override { m_thd->pop_internal_handler(); }
+  No_warnings(const No_warnings &) = delete;
+  No_warnings &operator=(const No_warnings &) = delete;
+
+  bool dropped_any() const { return m_dropped; }
+
+ private:
+  bool handle_condition(THD *, uint, const char *,
+                        Sql_condition::enum_severity_level *level,
+                        const char *) override {
+    if (*level == Sql_condition::SL_ERROR) return false;
+    m_dropped = true;
+    return true;
+  }
+
+  THD *const m_thd;
+  bool m_dropped{false};
+};
+
 /** Drops rows of a table before the server stores them: those that the WHERE
 clause would drop later. A table of history may have a million rows, and
 `WHERE RUN = 0` then needs none of their memory.
 
 Only simple terms are used: comparisons of the table's own columns with
-constants. Evaluating them once more has no effect that could be seen. A filter
-refers to the condition's items, which belong to the statement. */
+constants. Evaluating one once more may warn once more. So its warnings are
+dropped, and the row is accepted: the server then evaluates the clause itself,
+and warns. A filter refers to the condition's items, which belong to the
+statement. */
 class Row_filter {
  public:
   /** @param condition  as the server hands it to a table's fill function; may
@@ -156,10 +185,11 @@ class Row_filter {
 
   /** Comparing may raise an error in the session: ask the THD after false.
   @return false: the condition is not true of the row in the table's record
-  buffer, whatever its other columns hold */
-  bool accepts() const {
+  buffer, whatever its other columns hold, and says so without a warning */
+  bool accepts(THD *thd) const {
+    const No_warnings no_warnings(thd);
     for (Item *term : m_terms)
-      if (term->val_int() == 0) return false;
+      if (term->val_int() == 0) return no_warnings.dropped_any();
     return true;
   }
 
@@ -188,7 +218,7 @@ class Writer final
       is_known = false;
       store(i, value);
     }
-    if (!is_known) m_accepts = m_filter.accepts();
+    if (!is_known) m_accepts = m_filter.accepts(m_thd);
     m_decided = true;
     if (!m_accepts) return !m_thd->is_error();
     for (size_t i = 0; i < table.size; ++i)

@@ -81,13 +81,6 @@ std::optional<advisor::Ceiling_situation> ceiling_situation() {
       .quiet_seconds = quiet_seconds};
 }
 
-uint64_t counted_of(std::string_view instrument,
-                    std::span<const instruments::Counted> counted) {
-  for (const instruments::Counted &each : counted)
-    if (each.name == instrument) return each.bytes;
-  return 0;
-}
-
 advisor::Situation situation_of(Statement *statement) {
   advisor::Server_facts server{};
   server.reader_processlist_id = current_thd->thread_id();
@@ -105,7 +98,8 @@ advisor::Situation situation_of(Statement *statement) {
   }
   if (perfschema::is_on()) server.counted = statement->counted();
   const uint64_t strings =
-      counted_of("memory/sql/String::value", server.counted);
+      instruments::counted_bytes(server.counted, "memory/sql/String::value")
+          .value_or(0);
   const bool asks_strings = strings >= advisor::worth_bytes;
   const sessions::Totals sessions = sessions::totals(
       [statement]() -> const auto & { return statement->counted(); },
@@ -113,12 +107,6 @@ advisor::Situation situation_of(Statement *statement) {
   if (asks_strings)
     server.kept_string_bytes =
         strings - std::min(strings, sessions.string_bytes);
-  if (asks_strings || 2 * counted_of("memory/sql/JSON", server.counted) >=
-                          advisor::worth_bytes) {
-    const open_tables::Counts open = open_tables::counts();
-    server.value_tables = open.of_values;
-    server.csv_tables = open.csv;
-  }
   server.idle_warnings = sessions.idle_warnings;
   server.sessions = sessions.clients;
   server.counted_sessions = sessions.counted_clients;
@@ -139,11 +127,18 @@ advisor::Situation situation_of(Statement *statement) {
                         {locks->largest_processlist_id, locks->largest_bytes},
                         locks->prepared_bytes};
   advisor::add_ledger(statement->ledger_rows(), &server);
-  return advisor::make_situation(
+  advisor::Situation situation = advisor::make_situation(
       statement->snapshot(), statement->host_report().figures,
       budget::rows(statement->budget_facts()),
       history::this_run(*server.now_us - trend_us), scopes::survivors(),
       statement->all_routes(), server);
+  // Statements that open tables wait for this look.
+  if (advisor::asks_for_tables(situation)) {
+    const open_tables::Counts open = open_tables::counts();
+    situation.value_tables = open.of_values;
+    situation.csv_tables = open.csv;
+  }
+  return situation;
 }
 
 /** Functions of a former build may have no names. */

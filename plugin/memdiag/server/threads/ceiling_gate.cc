@@ -338,7 +338,7 @@ bool queue(State *self, Own *mine, Expectation *expected) {
   }
   if (!in_vain) return false;
   // The client sends the statement again, and it waits again.
-  value_dropped();
+  (void)value_dropped();
   return refuse(running, began_us, what);
 }
 
@@ -490,6 +490,9 @@ void leave() {
   const bool was_exempt = std::exchange(mine.exempt, false);
   if (running->taker == nullptr) {
     (void)end();
+    // Upstream has dropped the parameter with its statement.
+    if (was_exempt && running->thd->get_command() == COM_STMT_EXECUTE)
+      (void)value_dropped();
     // The packet of the session's next statement may be large.
     if (was_exempt && !exempt::is_of_system(running->thd)) exempt_thread(false);
     return;

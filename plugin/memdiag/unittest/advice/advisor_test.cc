@@ -1009,7 +1009,8 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
       {"memory/sql/Prepared_statement::infrastructure", true, 4, 1, 9}};
   const std::vector<memdiag::instruments::Held> held = {
       {"memory/sql/Prepared_statement::main_mem_root", 8},
-      {"memory/sql/binlog_cache_mngr", 20}};
+      {"memory/sql/binlog_cache_mngr", 20},
+      {"memory/sql/String::value", 30}};
   memdiag::advisor::Server_facts server{};
   server.max_used_connections = 9;
   server.largest_session = memdiag::advisor::Session{42, 11};
@@ -1066,6 +1067,8 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
   ASSERT_TRUE(all.largest_session);
   EXPECT_EQ(42u, all.largest_session->processlist_id);
   EXPECT_EQ(11u, all.largest_session->bytes);
+  EXPECT_EQ(8u, all.largest_in_session_pool)
+      << "without another pool's, and without strings that tables may keep";
   // Half of what Performance Schema counts was never written.
   constexpr auto session = static_cast<size_t>(Pool::session);
   memdiag::Snapshot snapshot{};
@@ -1075,6 +1078,7 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
   const Situation unwritten = memdiag::advisor::make_situation(
       snapshot, host, budget, samples, {}, routes, server);
   EXPECT_EQ(3u, unwritten.largest_session->bytes);
+  EXPECT_EQ(3u, unwritten.largest_in_session_pool);
   const auto written = holding_in(unwritten.holdings, "prepared statements");
   EXPECT_FALSE(written->owner) << "3 of 8 that are resident";
   ASSERT_EQ(1u, unwritten.held_by_largest.size());
@@ -1621,6 +1625,22 @@ TEST(Advisor, NoSessionIsEndedForValuesThatOpenTablesKeep) {
   EXPECT_FALSE(found().owner);
 }
 
+TEST(Advisor, OpenTablesAreLookedAtForAFindingAloneThatTheyMayExplain) {
+  using memdiag::advisor::asks_for_tables;
+  for (const char *holder : {"strings", "JSON and containers"}) {
+    Situation all = healthy();
+    // More than is worth a look, and a usual share.
+    hold(&all, holder, 100 * mb);
+    EXPECT_FALSE(asks_for_tables(all)) << holder;
+    hold(&all, holder, 600 * mb);
+    EXPECT_TRUE(asks_for_tables(all)) << holder;
+  }
+  Situation all = healthy();
+  hold(&all, "user variables", 600 * mb);
+  EXPECT_FALSE(findings(all).empty());
+  EXPECT_FALSE(asks_for_tables(all));
+}
+
 TEST(Advisor, NoSessionIsEndedForProgramsThatMayBeTriggers) {
   Situation all = healthy();
   hold(&all, "stored programs", 600 * mb);
@@ -1879,6 +1899,13 @@ TEST(Advisor, AStatementEndsThoseWhoHaveMuch) {
         << holder.name;
     EXPECT_EQ(found.statement->find(no_ddl) != std::string::npos,
               found.remedy.find("no DDL") != std::string::npos)
+        << found.remedy;
+    // The end of an idle session would roll back, or release a lock.
+    EXPECT_EQ(holder.end == End::sessions ||
+                  holder.end == End::temporary_tables ||
+                  holder.end == End::sessions_or_queries,
+              found.remedy.find("in a transaction or with locks") !=
+                  std::string::npos)
         << found.remedy;
     // Replicas' threads have other names.
     EXPECT_EQ(holder.end != End::binlog_dump,
@@ -2170,11 +2197,14 @@ TEST(Advisor, ASessionThatHasMostOfItIsNamedOnce) {
   ASSERT_EQ(1u, findings(all).size());
 }
 
-TEST(Advisor, FragmentationEndsTheSessionThatKeepsMostOfThePages) {
+TEST(Advisor, FragmentationEndsTheIdleSessionThatKeepsMostOfThePages) {
   Situation all = healthy();
   pool_of(&all, Pool::session).active_bytes = 600 * mb;
   pool_of(&all, Pool::session).live_bytes = 200 * mb;
-  all.largest_session = memdiag::advisor::Session{42, 99 * mb};
+  all.largest_session = memdiag::advisor::Session{
+      .processlist_id = 42, .bytes = 150 * mb, .is_idle = true};
+  // The rest of it is in other pools.
+  all.largest_in_session_pool = 99 * mb;
   const auto fragmented = [&all] {
     for (const Finding &found : findings(all))
       if (found.rule == "fragmentation") return found;
@@ -2183,11 +2213,11 @@ TEST(Advisor, FragmentationEndsTheSessionThatKeepsMostOfThePages) {
   };
   EXPECT_EQ(400 * mb, fragmented().bytes);
   EXPECT_FALSE(fragmented().statement);
-  all.largest_session->bytes = 100 * mb;
-  // Some of it may be open tables'.
-  all.held_by_largest = {{memdiag::advisor::find_holder("strings"), 1 * mb}};
+  all.largest_in_session_pool = 100 * mb;
+  // The statement ends no session that runs something.
+  all.largest_session->is_idle = false;
   EXPECT_FALSE(fragmented().statement);
-  all.held_by_largest.clear();
+  all.largest_session->is_idle = true;
   const std::string statement = fragmented().statement.value_or("");
   for (const char *condition :
        {"PROCESSLIST_ID = 42 ", "PROCESSLIST_COMMAND = 'Sleep'",
@@ -2227,7 +2257,7 @@ TEST(Advisor, IdleSessionsAreEndedButForSome) {
        {"PROCESSLIST_COMMAND = 'Sleep'", "PROCESSLIST_TIME >= 60",
         "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'",
         "PROCESSLIST_USER NOT LIKE '%exporter%'", "'%otelcol%'",
-        "NAME IN ('thread/sql/one_connection', 'thread/mysqlx/worker')"})
+        "(NAME LIKE '%one_connection' OR NAME LIKE '%/mysqlx/worker')"})
     EXPECT_NE(std::string::npos, found[0].statement->find(condition))
         << condition;
   // The statement would leave most of them.
@@ -2293,13 +2323,13 @@ TEST(Holders, APatternHasACharacterSetThatItsColumnHas) {
   EXPECT_LE(10u, patterns);
 }
 
-TEST(Holders, ClientsOfTheXProtocolAreEndedAsWell) {
+TEST(Holders, ClientsOfTheXProtocolAndOfAThreadPoolAreEndedAsWell) {
   for (const auto &holder : memdiag::advisor::holders) {
     if (!holder.is_ended()) continue;
     EXPECT_NE(std::string::npos,
               memdiag::advisor::ending_statement(holder).find(
-                  "NAME IN ('thread/sql/one_connection', "
-                  "'thread/mysqlx/worker')"))
+                  "(NAME LIKE '%one_connection' OR NAME LIKE "
+                  "'%/mysqlx/worker')"))
         << holder.name;
   }
 }

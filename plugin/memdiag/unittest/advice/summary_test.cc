@@ -435,6 +435,32 @@ TEST_F(SummaryTest, NoPeakIsBelowThePresent) {
   EXPECT_EQ(answers("peak"), Texts{"peak|process (RSS)|2.88 GiB|now|"});
 }
 
+TEST_F(SummaryTest, ThePeakIsKnownWithoutSamples) {
+  facts.rss_peak_bytes = 4 * gib;
+  facts.pool_peaks[index_of(Pool::ddl)] = {
+      3 * gib, memdiag::Timestamp{now_us - 3 * minute_us}, 0};
+  EXPECT_EQ(answers("peak"),
+            (Texts{"peak|process (RSS)|4.00 GiB||",
+                   "peak|pool ddl|3.00 GiB|3 min ago, estimated|"}));
+  // The last sample is older than the peak.
+  add_sample(now_us - 20 * minute_us, 1 * gib);
+  samples[0].rss_peak_bytes = 2 * gib;
+  samples[0].rss_peak_us = now_us - 50 * minute_us;
+  EXPECT_EQ("peak|process (RSS)|4.00 GiB|at most 20 min ago|",
+            answers("peak").at(0));
+  samples[0].rss_peak_bytes = 4 * gib;
+  EXPECT_EQ("peak|process (RSS)|4.00 GiB|50 min ago|", answers("peak").at(0));
+}
+
+TEST_F(SummaryTest, WhatGrewLongAgoDoesNotGrowNow) {
+  add_sample(now_us - 40 * minute_us, 1 * gib);
+  add_sample(now_us - 39 * minute_us, 2 * gib);
+  EXPECT_EQ(answers("grew"), Texts{}) << "samples are off";
+  samples[1].time_us = now_us - 3 * minute_us;
+  samples[0].time_us = now_us - 4 * minute_us;
+  EXPECT_EQ(answers("grew").at(0), "grew|process (RSS)|+1.00 GiB|in 60 s|");
+}
+
 TEST_F(SummaryTest, APeakIsResidentBytes) {
   // Of 700 MiB that are live now, 600 are resident; 300 are gone.
   facts.pool_peaks[index_of(Pool::session)] = {
@@ -528,6 +554,7 @@ TEST(SummaryFacts, AreMadeOfWhatTheCollectorsSay) {
       {"pool", "ddl", "live", 5, 0.1, {}}, {"files", "", "", {}, {}, {}}};
   memdiag::advisor::Situation situation{};
   situation.host.resident_bytes = 9 * mib;
+  situation.host.peak_resident_bytes = 10 * mib;
   situation.host.limit_bytes = 4 * gib;
   situation.holdings = {{memdiag::advisor::find_holder("online DDL"), 5, 6}};
   const std::vector<Finding> findings(3);
@@ -536,6 +563,7 @@ TEST(SummaryFacts, AreMadeOfWhatTheCollectorsSay) {
       now_us, snapshot, ledger, samples, situation, findings);
   EXPECT_EQ(now_us, facts.now_us);
   EXPECT_EQ(9 * mib, facts.rss_bytes);
+  EXPECT_EQ(10 * mib, facts.rss_peak_bytes);
   EXPECT_EQ(4 * gib, facts.limit_bytes);
   ASSERT_EQ(1u, facts.resident.size()) << "an unknown figure is no fact";
   EXPECT_EQ("ddl", facts.resident[0].name);

@@ -238,6 +238,7 @@ TEST(Host, TheMachine) {
   EXPECT_EQ(8ull << 30, figures.machine_bytes);
   EXPECT_EQ(4ull << 30, figures.available_bytes);
   EXPECT_EQ(1500000u * 1024, figures.resident_bytes);
+  EXPECT_EQ(2000000u * 1024, figures.peak_resident_bytes);
   EXPECT_EQ(99990u * 1024, figures.resident_file_bytes);
   EXPECT_EQ(4u << 20, figures.swapped_bytes);
   EXPECT_EQ("always", figures.transparent_huge_pages);

@@ -84,6 +84,14 @@ TEST(Instruments, WithoutPerformanceSchemaNothingIsCounted) {
   }
 }
 
+TEST(Instruments, OneThatIsOffIsNotKnown) {
+  const std::vector<Counted> all = {{"on", true, 5, 1, 5},
+                                    {"off", false, 6, 1, 6}};
+  EXPECT_EQ(5u, counted_bytes(all, "on"));
+  EXPECT_FALSE(counted_bytes(all, "off"));
+  EXPECT_FALSE(counted_bytes(all, "none"));
+}
+
 TEST(Instruments, SmallBlocksOfMallocAreNotKnown) {
   const char *const name = "memory/sql/String::value";
   const Row row =
