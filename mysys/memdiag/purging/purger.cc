@@ -251,7 +251,9 @@ void Watch::purge_if_due(Pool pool, Pool_watch *watch) {
     return;
   if (watch->quiet_for_ms < quiet_ms * purging::backoff(pool)) return;
   purge(pool, watch, Purge_reason::quiet);
+  // The next load may be another.
   watch->most_surplus_bytes = watch->surplus_before_bytes = 0;
+  for (Of_arena &arena : watch->arenas) arena.purged_ms_ago = UINT32_MAX;
   watch->trickle_worth_bytes =
       watch->was_busy
           ? worth_bytes
