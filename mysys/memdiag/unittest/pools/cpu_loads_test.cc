@@ -33,6 +33,16 @@ uint64_t dirty_bytes_of(Pool each) {
   return purging::dirty_bytes(each).value_or(0);
 }
 
+/** It has so many CPUs, and pages go back by purges alone. */
+struct Machine {
+  explicit Machine(unsigned cpus) : allowed(first_cpus(cpus)) {
+    EXPECT_EQ(
+        "", memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  }
+  const Allowed_cpus allowed;
+  memdiag::purger::Watch watch;
+};
+
 /** The pool's arenas are more than the statements at a moment: all together
 have many unused pages, and each needs its own for its next statement. */
 FRESH_TEST(Cpus, ASteadyLoadOfFewStatementsIsNotPurged) {
@@ -78,10 +88,7 @@ left alone for half a second now and then, and wanted again soon. */
 FRESH_TEST(Cpus, ALoadThatWandersKeepsItsPages) {
   constexpr unsigned cpus = 32;
   constexpr Pool each = Pool::fts_query;
-  const Allowed_cpus allowed(first_cpus(cpus));
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  memdiag::purger::Watch watch;
+  Machine machine(cpus);
   std::minstd_rand dice(1);
   unsigned busy = cpus;
   const auto load = [&](unsigned seconds) {
@@ -89,11 +96,10 @@ FRESH_TEST(Cpus, ALoadThatWandersKeepsItsPages) {
          ++tick) {
       for (int n = 0; n < 6; ++n)
         blocks_on(dice() % busy, each, 64 << 10, 1 << 20);
-      watch.tick();
+      machine.watch.tick();
     }
   };
-  // It is tried when it begins, as more and more arenas have pages, after a
-  // minute, and after four more.
+  // It is tried when it begins, as more and more arenas have pages.
   load(320);
   const auto tried = purging::counters(each);
   EXPECT_LE(tried.purges, 8u);
@@ -126,15 +132,12 @@ FRESH_TEST(Cpus, OnlyArenasThatRestArePurged) {
   constexpr unsigned cpus = 16;
   constexpr unsigned busy = 4;
   constexpr Pool each = Pool::session;
-  const Allowed_cpus allowed(first_cpus(cpus));
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  memdiag::purger::Watch watch;
+  Machine machine(cpus);
   for (unsigned cpu = 0; cpu < cpus; ++cpu) statement_on(cpu, each, 256 << 10);
   for (int tick = 0; tick < 20; ++tick) {
     for (unsigned cpu = 0; cpu < busy; ++cpu)
       statement_on(cpu, each, 256 << 10);
-    watch.tick();
+    machine.watch.tick();
   }
   const auto purged = purging::counters(each);
   EXPECT_EQ(1u, purged.purges);
@@ -149,15 +152,12 @@ FRESH_TEST(Cpus, OnlyArenasThatRestArePurged) {
 FRESH_TEST(Cpus, ABurstBesideALoadOfAllArenasGoesBack) {
   constexpr unsigned cpus = 16;
   constexpr Pool each = Pool::session;
-  const Allowed_cpus allowed(first_cpus(cpus));
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  memdiag::purger::Watch watch;
+  Machine machine(cpus);
   const auto load = [&](unsigned ms) {
     for (unsigned tick = 0; tick < ms / memdiag::purger::tick_ms; ++tick) {
       for (unsigned cpu = 0; cpu < cpus; ++cpu)
         blocks_on(cpu, each, 256 << 10, 2 << 20);
-      watch.tick();
+      machine.watch.tick();
     }
   };
   load(5000);
@@ -179,17 +179,14 @@ for the next, or decay. */
 FRESH_TEST(Cpus, PagesThatWanderersLeaveAreNotPurged) {
   constexpr unsigned cpus = 16;
   constexpr Pool each = Pool::session;
-  const Allowed_cpus allowed(first_cpus(cpus));
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  memdiag::purger::Watch watch;
+  Machine machine(cpus);
   std::minstd_rand dice(1);
   unsigned cpu_of[cpus];
   for (unsigned i = 0; i < cpus; ++i) cpu_of[i] = i;
   for (int tick = 0; tick < 600; ++tick) {
     if (tick % 6 == 0) cpu_of[dice() % cpus] = dice() % cpus;
     for (const unsigned cpu : cpu_of) blocks_on(cpu, each, 256 << 10, 2 << 20);
-    watch.tick();
+    machine.watch.tick();
   }
   EXPECT_EQ(0u, purging::counters(each).purges);
 }
@@ -199,16 +196,13 @@ half is taken again within a second, and all of it later. */
 FRESH_TEST(Cpus, AFewStatementsThatWanderArePurgedAFewTimes) {
   constexpr unsigned cpus = 64;
   constexpr Pool each = Pool::fts_query;
-  const Allowed_cpus allowed(first_cpus(cpus));
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  memdiag::purger::Watch watch;
+  Machine machine(cpus);
   std::minstd_rand dice(1);
   const auto purges_in = [&](unsigned ticks) {
     const uint64_t before = purging::counters(each).purges;
     for (unsigned tick = 0; tick < ticks; ++tick) {
       blocks_on(dice() % cpus, each, 64 << 10, 2 << 20);
-      watch.tick();
+      machine.watch.tick();
     }
     return purging::counters(each).purges - before;
   };
@@ -221,13 +215,10 @@ time: what a purge gave back is taken again after more than a second. */
 FRESH_TEST(Cpus, ATrickleThatWandersIsPurgedLessAndLessOften) {
   constexpr unsigned cpus = 32;
   constexpr Pool each = Pool::fts_query;
-  const Allowed_cpus allowed(first_cpus(cpus));
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  memdiag::purger::Watch watch;
+  Machine machine(cpus);
   for (unsigned tick = 0; tick < 1200; ++tick) {
     blocks_on(tick % cpus, each, 20 << 10, 20 << 10);
-    watch.tick();
+    machine.watch.tick();
   }
   EXPECT_LE(purging::counters(each).purges, 8u);
 }
