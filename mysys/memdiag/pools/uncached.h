@@ -104,7 +104,8 @@ free_uncached() counts them down. @{ */
 /** @param size  of a block that was allocated there, as asked for */
 void note_pages(Pool pool, unsigned slot, size_t size) noexcept;
 /** The most bytes at a moment since the last call, with the pages that jemalloc
-takes beside a block (placed::extent_bytes), less the blocks' own of now. */
+takes beside a block (placed::extent_bytes), less the blocks' own of now. What
+it took beside a block that lives for long may be gone since. */
 uint64_t surplus_of_pages(Pool pool, unsigned slot) noexcept;
 /** @} */
 

@@ -19,8 +19,8 @@ namespace {
 and gone is not purged, but left to decay. */
 constexpr uint64_t worth_bytes = 1 << 20;
 /** So much more than usual of a busy pool's pages is what a burst left, and no
-less than a quarter of all that it uses: one of many threads that leaves its
-arena is no burst. */
+less than a quarter of what is usual and of what it needed: one of many threads
+that leaves its arena is no burst. */
 constexpr uint64_t least_burst_bytes = 2 << 20;
 /** A purge is judged so long after it, or just before the next one. */
 constexpr uint32_t judged_after_ms = 1000;
@@ -88,9 +88,10 @@ void Watch::purge(Pool pool, Pool_watch *watch, Purge_reason reason,
                   std::span<const unsigned> only) {
   judge(pool, watch, 0);
   (void)purging::purge(pool, reason, only);
+  watch->quiet_for_ms = 0;
+  if (!only.empty()) return;
   watch->unpurged_bytes = 0;
   watch->uncounted_bytes = 0;
-  watch->quiet_for_ms = 0;
 }
 
 void Watch::purge_resting(Pool pool, Pool_watch *watch, const Arenas &resting) {
@@ -162,7 +163,7 @@ Watch::Arenas Watch::resting_arenas(Pool pool, Pool_watch *watch,
     uint64_t &most_needed = watched.most_needed;
     const auto pages = mallctl::arena_pages(static_cast<unsigned>(arena));
     if (!pages) {
-      most_needed = UINT64_MAX;
+      most_needed = 0;
       continue;
     }
     const uint64_t dirty = pages.value().dirty_pages * page_bytes.value();

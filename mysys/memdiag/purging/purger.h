@@ -4,17 +4,19 @@
   - once the pool has fallen quiet (Policy::quiet_ms);
   - once a burst is over and a steady load goes on. An arena's surplus are the
   unused pages that it did not need for as long. A pool whose surplus is above
-  that of the last half minute by 2 MB, and by a quarter of all that the pool
-  uses, gives it back. Only arenas with a surplus are purged, because pages of
-  one arena do not serve another. A surplus that comes slowly is of threads that
-  wander from arena to arena, and decays;
+  that of the last half minute by 2 MB, and by a quarter of that and of what the
+  pool needed, gives it back. Only arenas with a surplus are purged, because
+  pages of one arena do not serve another. A surplus that comes slowly is of
+  threads that wander from arena to arena, and decays;
   - once the pool has more of them than it may (Policy::dirty_limit).
   It learns from what purging costs. A second after a purge it counts the pages
   that the purged arenas have taken again. If these are most of what a quiet
   pool gave back, it gets a back-off, and quiet_ms is multiplied by it. If they
   are most of a busy pool's surplus, so much surplus is usual from then on. An
-  arena keeps for a minute what it took again. Traffic so low that the pool was
-  quiet all the time has to be more for each further purge.
+  arena keeps for a minute what it took again. Of arenas of a busy pool, a
+  second and a minute are 10 and 600 ticks in which the pool is busy. Traffic so
+  low that the pool was quiet all the time has to be more for each further
+  purge.
 
   Every tick it reads a few counters of the layer, and asks jemalloc for the
   pages of each arena of the busy pools. Every two seconds it drops the caches

@@ -384,7 +384,9 @@ class Holder_rules : Rules {
             (is_reader(*session) ? "; it is the session that reads this" : ""));
     if (found == nullptr) return;
     set_owner(*session, found);
-    if (!found->owner->reads_this)
+    // The statement would leave it out.
+    const bool would_lose = session->is_idle && session->in_transaction;
+    if (!found->owner->reads_this && !would_lose)
       offer_to_end(session->is_idle ? end_session(id) : end_query(id), found);
   }
 

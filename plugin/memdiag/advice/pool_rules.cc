@@ -93,9 +93,10 @@ class Pool_rules : Rules {
                     name + "' ORDER BY WASTE_BYTES DESC shows which sizes");
         fragmented.bytes = free;
         // A session that has half of what is left may keep half of the pages.
-        // The statement ends it only while it is idle.
+        // The statement ends it only while it is idle, in no transaction.
         const auto &session = m_now.largest_session;
         if (which == Pool::session && session && session->is_idle &&
+            !session->in_transaction &&
             m_now.largest_in_session_pool >=
                 pool.resident_live_bytes.value_or(*pool.live_bytes) / 2 &&
             !is_reader(*session))

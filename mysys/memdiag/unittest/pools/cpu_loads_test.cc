@@ -174,6 +174,22 @@ FRESH_TEST(Cpus, ABurstBesideALoadOfAllArenasGoesBack) {
   }
 }
 
+/** A purge of the arenas that rest leaves what another one needs. */
+FRESH_TEST(Cpus, WhatAPurgeOfOthersLeftGoesBackOnceThePoolIsQuiet) {
+  constexpr Pool each = Pool::session;
+  Machine machine(4);
+  blocks_on(0, each, 256 << 10, 16 << 20);
+  for (int tick = 0; purging::counters(each).purges == 0; ++tick) {
+    ASSERT_LT(tick, 20);
+    if (tick == 6) blocks_on(1, each, 256 << 10, 16 << 20);
+    blocks_on(2, each, 256 << 10, 256 << 10);
+    machine.watch.tick();
+  }
+  ASSERT_GE(dirty_bytes_of(each), uint64_t{16} << 20);
+  for (int tick = 0; tick < 10; ++tick) machine.watch.tick();
+  EXPECT_EQ(0u, dirty_bytes_of(each));
+}
+
 /** Sessions that stay on a CPU for ten seconds: the pages that one left wait
 for the next, or decay. */
 FRESH_TEST(Cpus, PagesThatWanderersLeaveAreNotPurged) {

@@ -123,6 +123,16 @@ void collect(Item *item, const TABLE *table, std::vector<Item *> *terms) {
   }
 }
 
+bool has_constant_expression(Item *term) {
+  auto *const function = down_cast<Item_func *>(term);
+  Item **const first = function->arguments();
+  return std::any_of(first, first + function->argument_count(),
+                     [](Item *argument) {
+                       return !argument->basic_const_item() &&
+                              argument->real_item()->type() != Item::FIELD_ITEM;
+                     });
+}
+
 void collect_columns(Item *term, std::vector<size_t> *columns) {
   auto *const function = down_cast<Item_func *>(term);
   for (uint i = 0; i < function->argument_count(); ++i) {
@@ -167,16 +177,21 @@ clause would drop later. A table of history may have a million rows, and
 Only simple terms are used: comparisons of the table's own columns with
 constants. Evaluating one once more may warn once more. So its warnings are
 dropped, and the row is accepted: the server then evaluates the clause itself,
-and warns. A filter refers to the condition's items, which belong to the
-statement. */
+and warns. A constant expression is evaluated once in the statement and may warn
+then only, so the first comparison with it keeps its warnings. A filter refers
+to the condition's items, which belong to the statement. */
 class Row_filter {
  public:
   /** @param condition  as the server hands it to a table's fill function; may
   be nullptr
   @throws std::bad_alloc */
   Row_filter(Item *condition, const TABLE *table) {
-    if (condition != nullptr) collect(condition, table, &m_terms);
-    for (Item *term : m_terms) collect_columns(term, &m_columns);
+    std::vector<Item *> items;
+    if (condition != nullptr) collect(condition, table, &items);
+    for (Item *item : items) {
+      collect_columns(item, &m_columns);
+      m_terms.push_back({item, !has_constant_expression(item)});
+    }
   }
 
   /** The columns that accepts() reads, by their index in the table; each once.
@@ -185,16 +200,26 @@ class Row_filter {
 
   /** Comparing may raise an error in the session: ask the THD after false.
   @return false: the condition is not true of the row in the table's record
-  buffer, whatever its other columns hold, and says so without a warning */
-  bool accepts(THD *thd) const {
-    const No_warnings no_warnings(thd);
-    for (Item *term : m_terms)
-      if (term->val_int() == 0) return no_warnings.dropped_any();
+  buffer, whatever its other columns hold, and its warnings are raised */
+  bool accepts(THD *thd) {
+    for (Term &term : m_terms) {
+      if (!std::exchange(term.constants_are_known, true)) {
+        if (term.item->val_int() == 0) return false;
+        continue;
+      }
+      const No_warnings no_warnings(thd);
+      if (term.item->val_int() == 0) return no_warnings.dropped_any();
+    }
     return true;
   }
 
  private:
-  std::vector<Item *> m_terms;
+  struct Term {
+    Item *item;
+    bool constants_are_known;
+  };
+
+  std::vector<Term> m_terms;
   std::vector<size_t> m_columns;
 };
 
@@ -220,7 +245,8 @@ class Writer final
     }
     if (!is_known) m_accepts = m_filter.accepts(m_thd);
     m_decided = true;
-    if (!m_accepts) return !m_thd->is_error();
+    if (m_thd->is_error()) return false;
+    if (!m_accepts) return true;
     for (size_t i = 0; i < table.size; ++i)
       store(i, table.columns[i].value(row));
     m_failed = schema_table_store_record(m_thd, m_to);
@@ -243,7 +269,7 @@ class Writer final
 
   THD *const m_thd;
   TABLE *const m_to;
-  const Row_filter m_filter;
+  Row_filter m_filter;
   bool m_failed{false};
   /** The filter has decided about the last row, and accepts it. */
   bool m_decided{false};

@@ -362,8 +362,9 @@ bool gives_up() {
   if (thd == nullptr || thd->get_command() != COM_STMT_PREPARE ||
       !parser_sees_errors(thd) || thd->is_error())
     return false;
-  // Not its own packet has waited as long as it may, but that parameter's.
-  if (value_dropped()) return true;
+  // Its packet waited less, behind the parts of another's parameter.
+  (void)value_dropped();
+  if (waited_for_text_us() < wait_us()) return true;
   counters.refused.fetch_add(1);
   raise_refusal(waited_for_text_us());
   return true;

@@ -2218,6 +2218,10 @@ TEST(Advisor, FragmentationEndsTheIdleSessionThatKeepsMostOfThePages) {
   all.largest_session->is_idle = false;
   EXPECT_FALSE(fragmented().statement);
   all.largest_session->is_idle = true;
+  // It would leave this one out.
+  all.largest_session->in_transaction = true;
+  EXPECT_FALSE(fragmented().statement);
+  all.largest_session->in_transaction = false;
   const std::string statement = fragmented().statement.value_or("");
   for (const char *condition :
        {"PROCESSLIST_ID = 42 ", "PROCESSLIST_COMMAND = 'Sleep'",
