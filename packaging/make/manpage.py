@@ -52,11 +52,11 @@ def body(lines: list[str]) -> Iterator[str]:
             title = line[3:].removeprefix("INFORMATION_SCHEMA.")
             yield f'.SH "{roff(title)}"'
         elif rows > 2:  # below a table's head
-            name, *middle, meaning = (roff(cell) for cell in line.strip("| \n").split("|"))
+            name, *middle, meaning = (roff(cell) for cell in line.strip().strip("|").split("|"))
             # Type, unit and nullability of a column.
             kind = ", ".join(x for x in middle if x and x not in ("no", "yes"))
             may = ", or NULL" if "yes" in middle else ""
-            yield f".TP\n\\fB{name}\\fP {kind}{may}\n{meaning}"
+            yield f".TP\n\\fB{name}\\fP {kind}{may}\n{meaning}".rstrip()
         elif line.strip() and not rows and not line.startswith(("<!--", "# ")):
             yield f".PP\n{roff(line)}"
 

@@ -176,6 +176,15 @@ class Manual(unittest.TestCase):
         self.assertIn(".TP\n\\fBBYTES\\fP BIGINT, bytes, or NULL\nHow many.\n", page)
         self.assertNotIn("made", page)
 
+    def test_cells_without_words(self):
+        page = manual("## Rows\n\n| a | b |\n|---|---|\n| unexplained |  |\n| program | data |\n", 0)
+        self.assertIn(".TP\n\\fBunexplained\\fP\n.TP\n\\fBprogram\\fP \ndata\n", page)
+
+    def test_the_whole_reference_is_a_page(self):
+        page = manual((ROOT / "docs/reference.md").read_text(), 0)
+        self.assertIn("\\fBunexplained\\fP", page)
+        self.assertNotIn("\n\n", page)
+
     def test_it_begins_with_the_program(self):
         page = manual("# Reference\n", 0)
         self.assertIn(".SH DESCRIPTION\nBegin with\n.B memdiag report\n", page)
