@@ -89,7 +89,7 @@ set(tests_of_one_thread advisor amount_table black_box budget code_ranges column
   fts_match full_regions giving history_memory history_rows host instruments
   kept_values kernel_text ledger limit_reader member_memory meter_list pfs_cells pfs_entries
   pfs_rows pfs_text_groups pfs_zero pprof process_memory profile_difference profile_file
-  profile_rows program properties read_group recent record_policy relay_log_name root_sizes
+  profile_rows program properties read_group recent record_policy root_sizes
   session_rows statement_gate statement_stacks summary symbols)
 
 foreach(source IN LISTS tests)
