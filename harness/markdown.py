@@ -19,17 +19,22 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(line(row) for row in [cells[0], rule, *cells[1:]])
 
 
+def cells(line: str) -> list[str]:
+    """The texts of a row's cells."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
 def tables(text: str, heading: str) -> list[list[list[str]]]:
     """The tables below a heading of a page, up to the next heading: of each its rows below the rule, of each its cells."""
     below = text.partition(f"\n## {heading}\n")[2].partition("\n#")[0]
     found: list[list[list[str]]] = []
     in_table = False
     for line in below.splitlines():
-        if line.startswith("|") and set(line) <= set("|-: "):
+        if not line.startswith("|"):
+            in_table = False
+        elif in_table:
+            found[-1].append(cells(line))
+        elif set(line) <= set("|-: "):
             found.append([])
             in_table = True
-        elif in_table and line.startswith("|"):
-            found[-1].append([cell.strip() for cell in line.strip("|").split("|")])
-        else:
-            in_table = False
     return found

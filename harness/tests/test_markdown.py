@@ -42,3 +42,8 @@ class Tables(TestCase):
         rows = [["a", "1"], ["b", ""]]
         text = "\n## T\n" + markdown.table(("name", "n"), rows)
         self.assertEqual(markdown.tables(text, "T"), [rows])
+
+    def test_a_row_without_text_begins_no_table(self):
+        rows = [["a", "1"], ["", ""], ["b", "-"]]
+        text = "\n## T\n" + markdown.table(("name", "n"), rows)
+        self.assertEqual(markdown.tables(text, "T"), [rows])

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from harness import markdown
+
 HEAD = """.SH NAME
 memdiag \\- tables, variables and a function that show where a MySQL server's memory is
 .SH DESCRIPTION
@@ -52,7 +54,7 @@ def body(lines: list[str]) -> Iterator[str]:
             title = line[3:].removeprefix("INFORMATION_SCHEMA.")
             yield f'.SH "{roff(title)}"'
         elif rows > 2:  # below a table's head
-            name, *middle, meaning = (roff(cell) for cell in line.strip().strip("|").split("|"))
+            name, *middle, meaning = (roff(cell) for cell in markdown.cells(line))
             # Type, unit and nullability of a column.
             kind = ", ".join(x for x in middle if x and x not in ("no", "yes"))
             may = ", or NULL" if "yes" in middle else ""

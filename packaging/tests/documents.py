@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness import markdown
 from harness.common import ROOT
 
 Piece = tuple[str, ...]
@@ -52,8 +53,7 @@ def _of_block(block: str) -> Iterator[Piece]:
     lines = [re.sub(r"(^|\s)--\s.*$", "", line) for line in block.splitlines()]
     for line in lines:
         if line.startswith("|"):
-            cells = (cell.strip() for cell in line.strip("|").split("|"))
-            yield from (_split(cell) for cell in cells if _STATEMENT.match(cell))
+            yield from (_split(cell) for cell in markdown.cells(line) if _STATEMENT.match(cell))
     if any(line.startswith(_PROMPT) for line in lines):
         typed = [line[len(prompt) :] for line in lines for prompt in (_PROMPT, _CONTINUED) if line.startswith(prompt)]
     elif lines and _STATEMENT.match(lines[0].strip()):

@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from harness import mtr
+from harness import markdown, mtr
 from harness.common import ROOT
 from harness.problem import Problem
 from harness.scratch import Scratch
@@ -245,9 +245,7 @@ class Report(unittest.TestCase):
         }
         page = report("abc1234", "dev", results, {"main.b": "fails on stock too"})
         self.assertIn("commit abc1234", page)
-        rows = [
-            [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")
-        ]
+        rows = [markdown.cells(line) for line in page.splitlines() if line.startswith("| ")]
         self.assertIn(["main", "1", "1", "1"], rows)
         self.assertIn(["rpl", "1", "0", "1"], rows)
         self.assertIn("- main.b: fails on stock too\n", page)
