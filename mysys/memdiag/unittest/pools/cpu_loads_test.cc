@@ -5,9 +5,8 @@ arenas, and what stays. */
 #include <random>
 #include <vector>
 
-#include "mysys/memdiag/purging/policies.h"
-#include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/unittest/pools/cpu_of_thread.h"
+#include "mysys/memdiag/unittest/purging/lone_purger.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -35,12 +34,9 @@ uint64_t dirty_bytes_of(Pool each) {
 
 /** It has so many CPUs, and pages go back by purges alone. */
 struct Machine {
-  explicit Machine(unsigned cpus) : allowed(first_cpus(cpus)) {
-    EXPECT_EQ(
-        "", memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  }
+  explicit Machine(unsigned cpus) : allowed(first_cpus(cpus)) {}
   const Allowed_cpus allowed;
-  memdiag::purger::Watch watch;
+  Lone_purger watch;
 };
 
 /** The pool's arenas are more than the statements at a moment: all together
@@ -226,8 +222,8 @@ FRESH_TEST(Cpus, AFewStatementsThatWanderArePurgedAFewTimes) {
   EXPECT_LE(purges_in(600), 4u);
 }
 
-/** So little comes and goes that the pool is always quiet, on another CPU each
-time: what a purge gave back is taken again after more than a second. */
+/** Little comes and goes, on another CPU each time, and the pool is always
+quiet. It takes again what a purge gave back, but not within a second. */
 FRESH_TEST(Cpus, ATrickleThatWandersIsPurgedLessAndLessOften) {
   constexpr unsigned cpus = 32;
   constexpr Pool each = Pool::fts_query;

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "mysys/memdiag/purging/policies.h"
-#include "mysys/memdiag/purging/purger.h"
+#include "mysys/memdiag/unittest/purging/lone_purger.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -17,12 +17,6 @@ using memdiag::Purge_reason;
 using purging::Receipt;
 using std::string_view;
 namespace purge_log = memdiag::purge_log;
-
-/** jemalloc's own threads are not to be first. */
-void leave_pages_to_purges() {
-  EXPECT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-}
 
 /** Unused pages, of blocks that came and went. */
 void make_dirty(unsigned megabytes) {
@@ -180,8 +174,7 @@ FRESH_TEST(PurgeLog, QuickPurgesAreJudgedByTheNextOne) {
 }
 
 FRESH_TEST(PurgeLog, SaysWhyAndWhatWasWantedAgain) {
-  leave_pages_to_purges();
-  memdiag::purger::Watch watch;
+  Lone_purger watch;
   const auto ticks = [&watch](unsigned count) {
     for (unsigned i = 0; i < count; ++i) watch.tick();
   };

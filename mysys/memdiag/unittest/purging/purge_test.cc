@@ -10,6 +10,7 @@
 #include "mysys/memdiag/pools/uncached.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purge_log.h"
+#include "mysys/memdiag/unittest/purging/lone_purger.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "mysys/memdiag/upstream/hooks.h"
 
@@ -26,7 +27,7 @@ uint64_t purge_passes(Pool of) {
 /** One pass over the arenas does, although as many pages are unused right
 after it. */
 FRESH_TEST(Purge, ABusyPoolIsPurgedOnce) {
-  ASSERT_EQ("", policies::set(Policy::dirty_decay_ms, "all=-1"));
+  leave_pages_to_purges();
   std::atomic<bool> stop{false};
   std::atomic<unsigned> rounds{0};
   std::thread churn([&] {
@@ -78,7 +79,7 @@ FRESH_TEST(Purge, RefreshesNothingOfOtherPools) {
 are. Those of other arenas and the caches stay for other threads, and the log of
 purges is as it was. */
 FRESH_TEST(Purge, FreedBlocksGoBackAndNothingElse) {
-  ASSERT_EQ("", policies::set(Policy::dirty_decay_ms, "all=-1"));
+  leave_pages_to_purges();
   constexpr Pool session = Pool::session;
   constexpr size_t size = 16 << 20;
   const auto arena_of = [](const void *block) {
@@ -131,7 +132,7 @@ FRESH_TEST(Purge, FreedBlocksGoBackAndNothingElse) {
 FRESH_TEST(Purge, FreedBlocksDoNotWaitForAPurge) {
   constexpr Pool session = Pool::session;
   constexpr size_t size = 8 << 20;
-  ASSERT_EQ("", policies::set(Policy::dirty_decay_ms, "all=-1"));
+  leave_pages_to_purges();
   void *const block = pools::allocate(session, size);
   const unsigned arena = mallctl::arena_of(block).value();
   purging::Freed_blocks blocks;
@@ -160,7 +161,7 @@ FRESH_TEST(Purge, AnInterruptedOneHasNotHappened) {
 
 /** The arena that it did not come to is still one of the purge before. */
 FRESH_TEST(Purge, OneThatIsInterruptedInTheMiddle) {
-  ASSERT_EQ("", policies::set(Policy::dirty_decay_ms, "all=-1"));
+  leave_pages_to_purges();
   constexpr size_t size = 4 << 20;
   const auto allocate_in_two_arenas = [] {
     void *const own = pools::allocate(pool, size);

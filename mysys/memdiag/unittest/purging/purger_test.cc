@@ -6,6 +6,7 @@
 
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purge_log.h"
+#include "mysys/memdiag/unittest/purging/lone_purger.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -65,10 +66,7 @@ TEST(Purger, StartAndStopFromManyThreads) {
 }
 
 FRESH_TEST(Purger, CleansUpAfterABurst) {
-  // On a slow machine jemalloc's decay would be first with a page.
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  purger::Watch watch;
+  Lone_purger watch;
   for (int again = 1; again <= 2; ++again) {
     burst(32);
     ticks(&watch, 1);  // sees the burst
@@ -147,9 +145,7 @@ FRESH_TEST(Purger, LetsABusyPoolWork) {
 
 /** A burst is over, and a steady load of small blocks goes on. */
 FRESH_TEST(Purger, GivesBackPagesThatABusyPoolNoLongerNeeds) {
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  purger::Watch watch;
+  Lone_purger watch;
   for (int round = 1; round <= 3; ++round) {
     std::vector<Block> live;
     for (int i = 0; i < 32; ++i) live.push_back(Block::make(1 << 20, 1));
@@ -169,9 +165,7 @@ FRESH_TEST(Purger, GivesBackPagesThatABusyPoolNoLongerNeeds) {
 /** Small bursts after a quiet purge use the same few pages again and again: the
 bytes that they allocate say nothing about the pages that they take. */
 FRESH_TEST(Purger, CountsPagesThatAreTakenAgainAndNotBytes) {
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  purger::Watch watch;
+  Lone_purger watch;
   for (int round = 1; round <= 4; ++round) {
     burst(100);
     ticks(&watch, 1 + quiet_ticks);
@@ -189,9 +183,7 @@ FRESH_TEST(Purger, CountsPagesThatAreTakenAgainAndNotBytes) {
 
 /** Pages that are taken again make the pool wait longer. */
 FRESH_TEST(Purger, LearnsFromPagesThatAreTakenAgain) {
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  purger::Watch watch;
+  Lone_purger watch;
   burst(32);
   ticks(&watch, 1 + quiet_ticks);
   ASSERT_EQ(1u, purges());
@@ -204,9 +196,7 @@ FRESH_TEST(Purger, LearnsFromPagesThatAreTakenAgain) {
 /** An arena keeps what it takes again in the midst of a load. Pages beyond that
 go back at once, and so do all of a pool that has fallen quiet. */
 FRESH_TEST(Purger, ALoadKeepsWhatItTakesAgain) {
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  purger::Watch watch;
+  Lone_purger watch;
   // Each comes after the arena has rested for a whole period and was purged.
   for (unsigned round = 0; round < 2; ++round) {
     burst(16);
@@ -238,9 +228,7 @@ FRESH_TEST(Purger, ALoadKeepsWhatItTakesAgain) {
 /** A surplus that stays the same is left to decay. It is what a burst left if
 the load had none for a minute. */
 FRESH_TEST(Purger, AUsualSurplusIsLeftToDecay) {
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  purger::Watch watch;
+  Lone_purger watch;
   burst(16);
   load(&watch, 2 * quiet_ticks);
   ASSERT_EQ(1u, purges());
@@ -256,9 +244,7 @@ FRESH_TEST(Purger, AUsualSurplusIsLeftToDecay) {
 
 /** A large block that lives takes little beside it. */
 FRESH_TEST(Purger, GivesBackPagesOfABurstBesideALargeBlock) {
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  purger::Watch watch;
+  Lone_purger watch;
   const Block large = Block::make(200 << 20, 1);
   load(&watch, 2 * quiet_ticks);
   const uint64_t before = purges();
@@ -268,11 +254,9 @@ FRESH_TEST(Purger, GivesBackPagesOfABurstBesideALargeBlock) {
   large.free();
 }
 
-/** What was usual before the pool fell quiet is not usual any more. */
+/** A quiet pool forgets its usual surplus. */
 FRESH_TEST(Purger, GivesBackPagesOfABurstAfterAQuietTime) {
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  purger::Watch watch;
+  Lone_purger watch;
   burst(16);
   load(&watch, 2 * quiet_ticks);
   burst(16);
@@ -286,9 +270,7 @@ FRESH_TEST(Purger, GivesBackPagesOfABurstAfterAQuietTime) {
 
 /** The pool is busy in each fourth tick only, and never quiet. */
 FRESH_TEST(Purger, GivesBackPagesOfABurstBesideFewStatements) {
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  purger::Watch watch;
+  Lone_purger watch;
   burst(32);
   for (unsigned i = 0; i < 5; ++i) {
     load(&watch, 1);
@@ -302,9 +284,7 @@ FRESH_TEST(Purger, GivesBackPagesOfABurstBesideFewStatements) {
 often, until it leaves more. */
 FRESH_TEST(Purger, FewPagesThatAreTakenAgainWait) {
   stay_on_this_cpu();
-  ASSERT_EQ("",
-            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
-  purger::Watch watch;
+  Lone_purger watch;
   const auto seconds = [&watch](unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
       for (int n = 0; n < 6; ++n) Block::make(200 << 10, 1).free();
