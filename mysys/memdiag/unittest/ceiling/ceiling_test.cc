@@ -59,6 +59,16 @@ uint64_t late_clock_us(clockid_t clock) {
 
 constexpr Owner silent{};
 
+/** A session whose client sends a long value: the next packet is one of its
+parts, and so many values were dropped. */
+std::atomic<bool> next_is_part{false};
+std::atomic<uint64_t> values_dropped{0};
+constexpr Owner sender_of_value{
+    .text_comes = [] { return true; },
+    .longest_wait_us = [] { return uint64_t{300'000}; },
+    .keeps_value = [] { return next_is_part.load(); },
+    .drops_of_values = [] { return values_dropped.load(); }};
+
 TEST(Ceiling_levels, marks_of_a_small_limit_have_the_least_values) {
   const Marks marks = marks_of_limit(512 * mb, 10);
   EXPECT_EQ(480 * mb, marks.target_bytes);
@@ -134,6 +144,14 @@ class Ceiling : public testing::Test {
     let_threads_wait(true);
     on_event(true, 0, 0);
     return begin(0);
+  }
+
+  /** Between two statements, its client sends a value. */
+  static void await_value() {
+    next_is_part = false;
+    begin_statement(&sender_of_value);
+    end();
+    let_threads_ask(true);
   }
 
   static void make_red() {
@@ -1544,32 +1562,23 @@ TEST_F(Ceiling, a_value_that_comes_in_parts_is_refused_after_one_wait) {
 
 /** COM_STMT_RESET and COM_STMT_CLOSE run no statement. */
 TEST_F(Ceiling, the_parts_of_a_value_that_was_dropped_do_not_count) {
-  static uint64_t drops;
-  static bool part;
-  part = true;
-  static constexpr Owner owner{
-      .text_comes = [] { return true; },
-      .longest_wait_us = [] { return uint64_t{300'000}; },
-      .keeps_value = [] { return part; },
-      .drops_of_values = [] { return drops; }};
-  begin_statement(&owner);
-  end();
-  let_threads_ask(true);
+  await_value();
+  next_is_part = true;
   kernel_bytes = 1001 * mb;
   EXPECT_TRUE(account.read(now_us));
   const Giver giver(longest_ask_us, false);
   EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings));
   end();
-  ++drops;
+  ++values_dropped;
   uint64_t waits = counters.waits;
   EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings));
   EXPECT_EQ(waits + 1, counters.waits);
   end();
-  part = false;
+  next_is_part = false;
   EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
   end();
   EXPECT_GE(waited_for_text_us(), 300'000u);
-  ++drops;
+  ++values_dropped;
   const uint64_t before_us = now_us;
   EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
   EXPECT_LT(before_us, now_us);
@@ -1577,20 +1586,13 @@ TEST_F(Ceiling, the_parts_of_a_value_that_was_dropped_do_not_count) {
 }
 
 TEST_F(Ceiling, packets_of_one_value_wait_together_as_long_as_one) {
-  static bool part;
-  static constexpr Owner owner{
-      .text_comes = [] { return true; },
-      .longest_wait_us = [] { return uint64_t{300'000}; },
-      .keeps_value = [] { return part; }};
-  begin_statement(&owner);
-  end();
-  let_threads_ask(true);
+  await_value();
   let_threads_wait(true);
-  part = true;
+  next_is_part = true;
   EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings))
       << "the value begins";
   end();
-  part = false;
+  next_is_part = false;
   kernel_bytes = 990 * mb;
   EXPECT_TRUE(account.read(now_us));
   {
@@ -1614,23 +1616,16 @@ TEST_F(Ceiling, packets_of_one_value_wait_together_as_long_as_one) {
 
 /** EXECUTE has told the error, and passed no gate. */
 TEST_F(Ceiling, a_value_whose_refusal_was_told_waits_again) {
-  static bool part;
-  static constexpr Owner owner{
-      .text_comes = [] { return true; },
-      .longest_wait_us = [] { return uint64_t{300'000}; },
-      .keeps_value = [] { return part; }};
-  begin_statement(&owner);
-  end();
-  let_threads_ask(true);
+  await_value();
   kernel_bytes = 1001 * mb;
   EXPECT_TRUE(account.read(now_us));
   const Giver giver(longest_ask_us, false);
   uint64_t waits = counters.waits;
   for (int i = 0; i < 3; ++i) {
     for (const bool each : {false, true}) {
-      part = each;
+      next_is_part = each;
       const uint64_t before_us = now_us;
-      EXPECT_EQ(!part, on_ask(Pool::session, interval_bytes, strings));
+      EXPECT_EQ(!each, on_ask(Pool::session, interval_bytes, strings));
       EXPECT_LT(before_us, now_us) << "the packet waits, and the part";
       end();
     }
@@ -1642,23 +1637,14 @@ TEST_F(Ceiling, a_value_whose_refusal_was_told_waits_again) {
 }
 
 TEST_F(Ceiling, what_a_value_waited_counts_for_no_other_statement) {
-  static uint64_t drops;
-  static bool part;
-  static constexpr Owner owner{
-      .text_comes = [] { return true; },
-      .longest_wait_us = [] { return uint64_t{300'000}; },
-      .keeps_value = [] { return part; },
-      .drops_of_values = [] { return drops; }};
-  begin_statement(&owner);
-  end();
-  let_threads_ask(true);
+  await_value();
   let_threads_wait(true);
   const Giver giver(10'000, false);
   const auto send = [] {
     kernel_bytes = 500 * mb;
     EXPECT_TRUE(account.read(now_us));
     for (const bool each : {true, false}) {
-      part = each;
+      next_is_part = each;
       EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
       end();
       kernel_bytes = 990 * mb;
@@ -1672,7 +1658,7 @@ TEST_F(Ceiling, what_a_value_waited_counts_for_no_other_statement) {
   see_value(false);
   EXPECT_EQ(0u, waited_for_text_us()) << "it waits for itself alone";
   send();
-  ++drops;
+  ++values_dropped;
   see_value(true);
   EXPECT_EQ(0u, waited_for_text_us());
   EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
