@@ -222,7 +222,7 @@ class MadeDifference(Scratch):
                     counts = answers.Counts()
                     self.assertIsNone(self.answered(text, rows(1), other, counts))
                     self.assertEqual(counts.stock_errors, 1)
-                    # What follows may differ by it.
+                    # The rest of the program may differ by it.
                     self.assertEqual(counts.statements, 1)
                     self.assertIn("did not find a hidden table in 1 programs", answers.render(counts))
 

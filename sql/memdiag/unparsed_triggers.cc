@@ -37,6 +37,7 @@ template struct Names<Trigger_error,
 
 bool load_for_one_statement(Table_trigger_dispatcher *triggers, THD *thd) {
   const bool has_failed = load(triggers, thd);
+  // Through the public base: the dispatcher itself hides its table.
   Table_trigger_field_support *const fields = triggers;
   if (triggers->*member_of(memdiag::Trigger_error{}) != nullptr)
     fields->get_subject_table()->invalidate_dict();

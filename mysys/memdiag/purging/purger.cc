@@ -18,9 +18,9 @@ namespace {
 /** A purge that gave back less is not judged. A pool in which no more has come
 and gone is not purged, but left to decay. */
 constexpr uint64_t worth_bytes = 1 << 20;
-/** So much more than usual of a busy pool's pages is what a burst left, and no
-less than a quarter of what is usual and of what it needed: one of many threads
-that leaves its arena is no burst. */
+/** A burst has left this much more of a busy pool's pages than usual, and at
+least a quarter of what is usual and of what the pool needed: one of many
+threads that leaves its arena is no burst. */
 constexpr uint64_t least_burst_bytes = 2 << 20;
 /** A purge is judged so long after it, or just before the next one. */
 constexpr uint32_t judged_after_ms = 1000;
@@ -104,7 +104,7 @@ void Watch::purge_resting(Pool pool, Pool_watch *watch, const Arenas &resting) {
     Of_arena &arena = watch->arenas[one.slot];
     const auto pages = mallctl::arena_pages(one.arena);
     arena.purged_ms_ago = pages ? 0 : UINT32_MAX;
-    // What the load needs it takes again, and the purge was right all the same.
+    // The load takes the needed pages again. The purge was right all the same.
     arena.purged_bytes =
         pages ? pages.value().resident_bytes + one.needed_bytes : 0;
     arena.given_back_bytes = one.surplus_bytes;

@@ -84,7 +84,7 @@ class Watch {
     /** The surplus that this purge gave back, and the pool's before it. */
     uint64_t given_back_bytes{0};
     uint64_t surplus_of_pool_bytes{0};
-    /** What it took again within a second beyond its need. */
+    /** The arena took so much again within a second, beyond its need. */
     uint64_t taken_bytes{0};
   };
   struct Pool_watch {
@@ -126,7 +126,7 @@ class Watch {
   struct Arenas {
     std::array<Resting, pools::max_slots> resting;
     size_t count;
-    /** Of all arenas of the pool. */
+    /** Sums over the pool's arenas. */
     uint64_t needed_bytes;
     uint64_t surplus_bytes;
   };

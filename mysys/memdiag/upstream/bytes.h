@@ -146,7 +146,7 @@ class Packed_row {
       return false;
     const bool is_small =
         row->m_length > kept_block && before + length < row->m_length / 4;
-    // What `rows` have is a copy of the block's beginning.
+    // `rows` have a copy of the block's beginning.
     if (has_block && !(is_small && reserve(rows, before + length)))
       *rows = std::move(row->m_bytes);
     rows->resize(before + length);  // which writes no byte, and has the room

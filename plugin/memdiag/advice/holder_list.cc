@@ -245,8 +245,7 @@ std::string words_of_ending(const Holder &holder) {
   if (!holder.is_ended() || holder.end == End::binlog_dump) return {};
   std::string words =
       "; STATEMENT names sessions of clients that have at least half as much "
-      "as "
-      "the largest";
+      "as the largest";
   if (holder.end == End::sessions || holder.end == End::temporary_tables)
     words += ", but none in a transaction or with locks";
   else if (holder.end == End::transactions)
