@@ -522,6 +522,8 @@ void client_is_back() {
 
 uint64_t waited_for_text_us() { return waited_for_text(thread); }
 
+bool text_waited_in_vain() { return thread.text_in_vain; }
+
 void see_value(bool executes) {
   if (executes && thread.sends_value)
     see_drops(&thread);

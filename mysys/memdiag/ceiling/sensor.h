@@ -107,6 +107,8 @@ void client_is_back();
 /** How long the calling thread waited before it read the large packet of its
 statement, and the parts of a parameter before that. */
 uint64_t waited_for_text_us();
+/** It waited in vain. */
+bool text_waited_in_vain();
 /** The calling thread's statement asks to begin. What the parts of a long
 parameter waited counts for one that is executed with it, and for no other.
 @param executes  it may be that one */

@@ -178,6 +178,14 @@ uint64_t longest_wait_us(const THD *thd, bool holds) {
   return limit_us == 0 ? longest_us : std::min(longest_us, limit_us);
 }
 
+/** No statement runs that may take much. Caller holds the mutex. */
+bool nothing_large_runs(const State &self) {
+  for (const Running *each = self.running.first; each != nullptr;
+       each = each->next)
+    if (each->may_take_much()) return false;
+  return true;
+}
+
 /** Caller holds the mutex. A statement of a session that others may wait for
 waits only if it may keep what it takes, and that would be too much.
 @param expected  others of its digest may tell meanwhile what it takes
@@ -200,10 +208,12 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
     const uint64_t now_us = monotonic_us();
     const uint64_t waited_us = now_us - began_us;
     const bool in_turn = is_small || is_in_turn(*self, mine);
-    const bool alone = !is_small && self->running.count == 0 &&
-                       !would_keep_too_much(*self, *mine);
+    const auto is_alone = [&] {
+      return !is_small && !would_keep_too_much(*self, *mine) &&
+             nothing_large_runs(*self);
+    };
     if (in_turn &&
-        (alone || has_room(self, *mine, *expected, waited_us, now_us)))
+        (has_room(self, *mine, *expected, waited_us, now_us) || is_alone()))
       break;
     // Running ones may never take what is expected of them.
     const bool waits_long = in_turn && waited_us >= long_patient_us;
@@ -244,8 +254,10 @@ void unlist(State *self, Running *mine) {
 }
 
 void let_through(Own *mine, const Expectation &expected) {
-  if (mine->running.taker == nullptr)
+  if (mine->running.taker == nullptr) {
     mine->running.taker = begin(expected.bytes);
+    mine->running.expects_much = expected.bytes != 0;
+  }
   if (mine->session_with_handler != mine->running.thd->thread_id()) {
     mine->running.thd->push_internal_handler(&mine->handler);
     mine->has_handler = true;
@@ -300,12 +312,13 @@ bool has_room_at_once(State *self, const Running &running,
 
 /** Waits for room.
 @param[in,out] expected  others of its digest may tell meanwhile what it takes
+@param for_text_us  so long its packet waited: the client waits for its answer
+                    since it sent that
 @return true: the statement must not begin */
-bool queue(State *self, Own *mine, Expectation *expected) {
+bool queue(State *self, Own *mine, Expectation *expected,
+           uint64_t for_text_us) {
   Running *const running = &mine->running;
   THD *const thd = running->thd;
-  // A client waits for its answer since it sent the packet.
-  const uint64_t for_text_us = waited_for_text_us();
   const uint64_t began_us = monotonic_us() - for_text_us;
   Done done = begun(Action::wait);
   done.time_us -= std::min(done.time_us, for_text_us);
@@ -324,6 +337,7 @@ bool queue(State *self, Own *mine, Expectation *expected) {
     mine->at_gate = false;
     if (!in_vain) {
       running->taker = begin(expected->bytes);
+      running->expects_much = expected->bytes != 0;
       if (!exempt::is_of_system(thd)) self->list(running);
     }
     const bool is_worth_a_row = in_vain || !is_known_small(*expected) ||
@@ -399,7 +413,7 @@ for all of them. @return true: the statement must not run */
   running->hash = std::hash<std::string_view>{}({name.str, name.length});
   Expectation expected = expectation_of(&self, *running);
   if (!has_room_at_once(&self, *running, expected) &&
-      queue(&self, mine, &expected))
+      queue(&self, mine, &expected, waited_for_text_us()))
     return true;
   if (running->taker == nullptr) running->taker = begin(expected.bytes);
   event.begins(&self, running, names_table || expected.known);
@@ -424,6 +438,15 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   return true;
 }
 
+/** The statement was listed while it was read or parsed, and waited then for
+what its text takes. That tells neither what its tables take nor what its
+session will keep. */
+bool asks_behind_its_text(const State &self, const THD *thd, bool may_keep) {
+  const int64_t plenty = account.marks().plenty_bytes;
+  return (may_keep && room_is_used_up(self)) ||
+         bytes_of_tables(thd, 4 * plenty) > plenty;
+}
+
 [[gnu::noinline]] bool refuses(THD *thd, const unsigned char *digest) {
   State &self = state();
   Own &mine = own();
@@ -441,10 +464,12 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   // EXECUTE is exempt, and its statement asks again.
   statement_gate::note_let_through(&gate, true);
   mine.exempt = exempt::is_exempt(thd) || exempt::administers(thd);
-  const int64_t plenty = account.marks().plenty_bytes;
-  if (began_early &&
-      (mine.exempt || bytes_of_tables(thd, 4 * plenty) > plenty)) {
-    // Its text does not tell what its tables take.
+  const bool takes_little = !mine.exempt && exempt::takes_little(thd);
+  const bool may_keep = !mine.exempt && exempt::may_keep(thd, takes_little);
+  const uint64_t for_text_us = waited_for_text_us();
+  const bool text_in_vain = text_waited_in_vain();
+  if (began_early && (mine.exempt || text_in_vain ||
+                      asks_behind_its_text(self, thd, may_keep))) {
     unlist(&self, running);
     running->taker = nullptr;
     (void)end();
@@ -454,8 +479,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
     exempt_thread(true);
     return false;
   }
-  running->takes_little = exempt::takes_little(thd);
-  const bool may_keep = exempt::may_keep(thd, running->takes_little);
+  running->takes_little = takes_little;
   const bool logged_as_text = exempt::may_be_logged_as_text(thd);
   {
     // The giver reads these, too.
@@ -465,8 +489,10 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
     running->logged_as_text = logged_as_text;
   }
   Expectation expected = expectation_of(&self, *running);
+  // The text is large. Others of its digest may have short ones.
+  if (text_in_vain) expected.bytes = std::max(expected.bytes, large_bytes);
   if (!began_early && !has_room_at_once(&self, *running, expected) &&
-      queue(&self, &mine, &expected)) {
+      queue(&self, &mine, &expected, for_text_us)) {
     exempt_thread(false);  // EXECUTE was exempt
     return true;
   }

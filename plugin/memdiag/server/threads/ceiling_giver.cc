@@ -332,7 +332,7 @@ void kill_again(State *self) {
 
 /** The statements that run, as far as they wait for memory. */
 struct Waiting {
-  /** Each of them waits. */
+  /** Each of them waits that may take much. */
   bool all;
   /** The largest block that one of them waits for, if it may be told to end,
   and its end would take the wish back. */
@@ -343,11 +343,14 @@ struct Waiting {
 
 Waiting waiting(State *self) {
   MUTEX_LOCK(locked, &self->mutex);
-  Waiting found{self->running.count != 0, 0, 0};
+  Waiting found{false, 0, 0};
+  bool one_goes_on = false;
   for (const Running *each = self->running.first; each != nullptr;
        each = each->next) {
     const Taker &taker = *each->taker;
-    found.all = found.all && taker.waits.load(std::memory_order_relaxed);
+    if (each->may_take_much())
+      (taker.waits.load(std::memory_order_relaxed) ? found.all : one_goes_on) =
+          true;
     found.grown_bytes +=
         std::max<int64_t>(taker.grown_bytes.load(std::memory_order_relaxed), 0);
     if (may_end(*each) && !taker.told_to_end.load() &&
@@ -356,6 +359,7 @@ Waiting waiting(State *self) {
           std::max(found.largest_bytes,
                    taker.asks_bytes.load(std::memory_order_relaxed));
   }
+  found.all = found.all && !one_goes_on;
   return found;
 }
 

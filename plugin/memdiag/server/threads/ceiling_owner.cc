@@ -127,6 +127,7 @@ bool is_large() {
              thd->m_digest_state.m_digest_storage.m_hash,
              running->digest.size());
     running->hash = hash_of(running->digest.data());
+    running->expects_much = false;
     running->may_end = !runs || exempt::may_end(mine.command);
     running->logged_as_text = runs && exempt::may_be_logged_as_text(thd);
     // The parser has not filled the LEX. The statement may be a PREPARE, and

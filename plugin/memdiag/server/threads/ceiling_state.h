@@ -68,6 +68,8 @@ struct Running {
   uint64_t number{0};
   /** It is in the list of those that run. */
   bool listed{false};
+  /** Its digest told so when it began, or nothing was known of it. */
+  bool expects_much{false};
   /** KILL ends it. Before, it is parsed, and told_to_end is enough: the parser
   would answer KILL with an error of its own. */
   std::atomic<bool> passed_gate{false};
@@ -77,6 +79,14 @@ struct Running {
   size_t of_statements{0};
   Running *previous{nullptr};
   Running *next{nullptr};
+
+  /** A small one that sleeps, as for a lock, is none that others wait for.
+  It is in the list, and the caller holds the mutex. */
+  bool may_take_much() const {
+    return expects_much || of_event ||
+           taker->waits.load(std::memory_order_relaxed) ||
+           taker->wants_bytes() >= small_bytes;
+  }
 };
 
 struct List {
