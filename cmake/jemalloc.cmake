@@ -18,7 +18,12 @@ set(flags
   --enable-prof
   # This server keeps frame pointers. A backtrace that follows them is ten times
   # cheaper than the unwinder's tables, and safe in any context.
-  --enable-prof-frameptr)
+  --enable-prof-frameptr
+  # jemalloc's configure would ask the processor and the kernel of the build machine. The
+  # kernel gives no address beyond 48 bits unless a program asks for one
+  # (Documentation/arch/x86/x86_64/5level-paging.rst); with 57, the map of pages has a level more.
+  --with-lg-vaddr=48
+  --with-lg-hugepage=21)
 if(MEMDIAG_JEMALLOC_PREFIXED)
   # The sanitizer keeps operator new, as it keeps malloc.
   list(APPEND flags --with-jemalloc-prefix=je_ --disable-cxx)
@@ -32,7 +37,7 @@ endif()
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64)
   # Kernels have pages of 4, 16 or 64 KB. jemalloc compiles its own page size in, and works
   # on a kernel with smaller ones. Huge pages are of 2 MB where the kernel's are of 4 KB.
-  list(APPEND flags --with-lg-page=16 --with-lg-hugepage=21)
+  list(APPEND flags --with-lg-page=16)
 endif()
 if(CMAKE_CROSSCOMPILING)
   list(APPEND flags --host=${CMAKE_LIBRARY_ARCHITECTURE})
