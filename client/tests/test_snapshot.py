@@ -1,11 +1,14 @@
 """Snapshots with something in the way: missing privileges, a server that dies, names like numbers, many sessions."""
 
 import io
+import subprocess
+import sys
 import unittest
 from contextlib import redirect_stderr, redirect_stdout
 from unittest import mock
 
 from memdiag.cli import main
+from memdiag.collect.sample import Sampler
 from memdiag.collect.snapshot import MOST_SESSIONS, of_largest, take
 from memdiag.commands.report import collected
 from memdiag.connect.options import Target
@@ -68,6 +71,32 @@ class Privileges(unittest.TestCase):
         fact = next(one for one in report(data).facts if one.label == "sessions")
         self.assertEqual((fact.value, fact.source), (412, "SHOW GLOBAL STATUS"))
         self.assertIn("PROCESS", fact.what)
+
+
+class Peers(unittest.TestCase):
+    """The process on the other end of a socket is the server, or it forwards the socket of another host's server."""
+
+    def setUp(self):
+        code = "import time; print(flush=True); time.sleep(600)"
+        peer = subprocess.Popen(["mysqld", "-c", code], executable=sys.executable, stdout=subprocess.PIPE)
+        self.addCleanup(peer.communicate)
+        self.addCleanup(peer.kill)
+        peer.stdout.readline()  # /proc has its command by then
+        self.pid = peer.pid
+
+    def snapshot(self, uptime):
+        with linked(Obstructed(uptime=uptime)), Session(TARGET) as session:
+            session._peer = self.pid
+            return take(session), Sampler(session).pid
+
+    def test_a_peer_that_began_with_the_server(self):
+        data, pid = self.snapshot("0")
+        self.assertEqual((data["server"]["pid"], data["local"], pid), (self.pid, True, self.pid))
+
+    def test_a_peer_of_another_age(self):
+        data, pid = self.snapshot("86400")
+        self.assertEqual((data["server"]["pid"], data["local"], pid), (None, False, 0))
+        self.assertIsNone(View(data).rss)
 
 
 class Keepers(unittest.TestCase):

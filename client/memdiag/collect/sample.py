@@ -42,10 +42,10 @@ class Sampler:
         }
         variables = self.variables()
         self.server |= {name: variables.get(name) for name in ("hostname", "server_uuid")}
-        pid = session.server_process()
+        pid, uptime = session.server_process(), self._status().get("uptime")
         if not pid and session.target.host in kernel.LOOPBACK:
-            pid = kernel.pid_on_loopback(variables, self._status().get("uptime"), session.target.port)
-        self.pid = pid if pid and kernel.is_server(pid) else 0
+            pid = kernel.pid_on_loopback(variables, uptime, session.target.port)
+        self.pid = pid if pid and kernel.is_server(pid, uptime) else 0
 
     def variables(self) -> Row:
         return {row["VARIABLE_NAME"].lower(): row["VALUE"] for row in self._try(queries.VARIABLES)}

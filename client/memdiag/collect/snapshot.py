@@ -76,7 +76,7 @@ class _Snapshot:
         self._progress("the server's settings and status")
         self._variables()
         server = self._server()
-        pid = self._process_id(server)
+        pid = self._process_id()
         self._known = True
         if server["flavour"] == "memdiag":
             self._memdiag()
@@ -155,12 +155,13 @@ class _Snapshot:
             "hostname": variables.get("hostname"),
         }
 
-    def _process_id(self, server: dict[str, Any]) -> int:
+    def _process_id(self) -> int:
         pid = self._session.server_process()
+        variables, status = ((self._rows(name) or [{}])[0] for name in ("variables", "status"))
+        uptime = status.get("uptime")
         if not pid and self._session.target.host in kernel.LOOPBACK:
-            variables, status = ((self._rows(name) or [{}])[0] for name in ("variables", "status"))
-            pid = kernel.pid_on_loopback(variables, status.get("uptime"), self._session.target.port)
-        return pid if pid and kernel.is_server(pid) else 0
+            pid = kernel.pid_on_loopback(variables, uptime, self._session.target.port)
+        return pid if pid and kernel.is_server(pid, uptime) else 0
 
     # This project's tables.
 
