@@ -10,6 +10,7 @@ from unittest import mock
 from memdiag.cli import main
 from memdiag.collect.sample import Sampler
 from memdiag.collect.snapshot import MOST_SESSIONS, of_largest, take
+from memdiag.collect.sources import Source
 from memdiag.commands.report import collected
 from memdiag.connect.options import Target
 from memdiag.connect.session import Gone, Refused, Session
@@ -97,6 +98,25 @@ class Peers(unittest.TestCase):
         data, pid = self.snapshot("86400")
         self.assertEqual((data["server"]["pid"], data["local"], pid), (None, False, 0))
         self.assertIsNone(View(data).rss)
+
+
+class HugePages(unittest.TestCase):
+    def test_a_sample_has_the_part_of_the_pool_that_rss_counts(self):
+        def of(huge):
+            process = {"process": Source("/proc", [{"VmRSS": 7, "HugetlbPages": huge}])}
+            with (
+                linked(OldServer(STOCK)),
+                Session(TARGET) as session,
+                mock.patch.object(session, "_peer", 7),
+                mock.patch("memdiag.collect.kernel.is_server", return_value=True),
+                mock.patch("memdiag.collect.kernel.process", return_value=process),
+            ):
+                return Sampler(session).sample()
+
+        pool = of(0)["buffer_pool"]
+        for huge, part in ((0, pool), (5, pool - 5), (1 << 50, 0)):
+            one = of(huge)
+            self.assertEqual((one["buffer_pool"], one["pool_in_rss"]), (pool, part))
 
 
 class Keepers(unittest.TestCase):

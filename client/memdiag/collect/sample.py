@@ -1,7 +1,7 @@
 """One cheap look at a server, for a recording and for the live screen: some milliseconds.
 
-{"time", "rss", "swap", "limit", "used", "limit_of", "buffer_pool", "counted", "unused", "sessions", "uptime",
- "pools": {name: [live, unused]}, "instruments": {name: bytes},
+{"time", "rss", "swap", "limit", "used", "limit_of", "buffer_pool", "pool_in_rss", "counted", "unused",
+ "sessions", "uptime", "pools": {name: [live, unused]}, "instruments": {name: bytes},
  "ceiling": {"level", "target", "left", "parked", "ended"}, absent where there is none or its level is 0}; a figure that is not known is None.
 """
 
@@ -61,6 +61,7 @@ class Sampler:
             "limit_of": limit.what if limit else None,
             "used": limit.used if limit else None,
             "buffer_pool": view.buffer_pool,
+            "pool_in_rss": view.pool_in_rss,
             "counted": view.counted,
             "sessions": view.status("Threads_connected"),
             "uptime": view.status("Uptime"),

@@ -52,10 +52,19 @@ _POOL_PART = 4
 
 
 def _set_pool(view: View, most: int, scope: str = "GLOBAL") -> list[str]:
-    """A smaller buffer pool. InnoDB rounds other sizes up to a multiple of its chunks, at times to today's."""
+    """A smaller buffer pool. InnoDB rounds other sizes up to a multiple of its chunks, at times to today's.
+
+    None for huge pages: the system would keep those reserved, and a control group does not count them."""
+    if view.huge_pages:
+        return []
     parts = (view.variable(f"innodb_buffer_pool_{name}") for name in ("chunk_size", "instances"))
     most -= most % math.prod(one for one in parts if isinstance(one, int) and one > 0)
     return [f"SET {scope} innodb_buffer_pool_size = {most}"] if most else []
+
+
+def _smaller(view: View) -> str:
+    words = "make the buffer pool smaller"
+    return words + " and reserve fewer huge pages for it (vm.nr_hugepages)" if view.huge_pages else words
 
 
 def _smaller_pool(view: View, needed: float) -> list[str]:
@@ -82,7 +91,7 @@ def _near(view: View) -> list[Finding]:
                 verdict="host",
                 headline=f"{size(limit.used)} of the control group's {size(limit.bytes)} are used: {percent(limit.used_percent)}",
                 evidence="At 100% the kernel ends a process of the group, usually the server. Page cache that it takes back is not counted.",
-                remedy="make the buffer pool smaller, or raise the limit",
+                remedy="raise the limit" if view.huge_pages else "make the buffer pool smaller, or raise the limit",
                 statements=[
                     *_smaller_pool(view, (limit.used or 0) - limit.bytes * NEAR_LIMIT_PERCENT / 100),
                     _raise(view, limit),
@@ -99,7 +108,7 @@ def _near(view: View) -> list[Finding]:
                 verdict="host",
                 headline=f"{size(available)} of the machine's {size(machine)} are available",
                 evidence="MemAvailable is what the kernel can give without swapping.",
-                remedy="make the buffer pool smaller, or end what else takes memory on the machine",
+                remedy=f"{_smaller(view)}, or end what else takes memory on the machine",
                 statements=_smaller_pool(view, machine / 20 - available),
                 check=_OTHERS,
                 bytes=int(machine - available),
@@ -223,7 +232,7 @@ def _configuration(view: View) -> list[Finding]:
                 verdict="misconfiguration",
                 headline=f"The buffer pool may take {size(pool)}, and {limit.what} is {size(limit.bytes)}",
                 evidence="Everything else of the server needs memory, too.",
-                remedy="make the buffer pool smaller, or raise the limit"
+                remedy=f"{_smaller(view)}, or raise the limit"
                 + ("; write the size into the option file" if scope == "GLOBAL" else ""),
                 statements=_set_pool(view, limit.bytes * 6 // 10, scope),
                 bytes=None,
