@@ -429,6 +429,14 @@ class Limits(unittest.TestCase):
             of(2, "/sys/fs/cgroup/system.slice/mysql@a.service"),
             "systemctl set-property mysql@a.service MemoryMax=1280M",
         )
+        # A service of a user, beside which the system may have one of the same name.
+        user = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"
+        folder = f"{user}/app.slice/mysql.service"
+        self.assertEqual(of(2, folder), "systemctl --user set-property mysql.service MemoryMax=1280M")
+        group = self.group(GIB)[0] | {"version": 2, "folder": folder}
+        remedy = named(stock(100 * MIB, cgroup=[group]))["cgroup"].remedy
+        self.assertIn("raise the limit, as that user (1000)", remedy)
+        self.assertEqual(of(2, user), "systemctl set-property user@1000.service MemoryMax=1280M")
         self.assertEqual(of(2, "/sys/fs/cgroup/pod/db"), "echo 1280M > /sys/fs/cgroup/pod/db/memory.max")
         self.assertEqual(of(1, "/m/a b"), "echo 1280M > '/m/a b/memory.limit_in_bytes'")
 

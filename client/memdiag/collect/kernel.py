@@ -25,7 +25,7 @@ _LISTENS = "0A"  # of /proc/net/tcp
 
 
 def is_server(pid: int, uptime: Any, root: Path = Path("/")) -> bool:
-    """Also true for a server that runs with another loader. ssh and socat forward the socket of a server of another host,
+    """Also true for a server that runs with another loader. ssh and socat forward the socket of another host's server,
     whose file may be called mysqld: they began at another time than that server."""
     try:
         command = (root / f"proc/{pid}/cmdline").read_bytes().split(b"\0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 
 from memdiag.judge.thresholds import HOUR_SECONDS, NEAR_LIMIT_PERCENT, WORTH_BYTES
@@ -43,8 +44,15 @@ def _raise(view: View, limit: Limit) -> str:
         version = view.host("cgroup", "version")
         folder, name = limit.source, "memory.max" if version == 2 else "memory.limit_in_bytes"
     if folder.endswith(".service"):
-        return f"systemctl set-property {shlex.quote(folder.rpartition('/')[2])} MemoryMax={more}M"
+        manager = "systemctl --user" if _user_of(limit) else "systemctl"
+        return f"{manager} set-property {shlex.quote(folder.rpartition('/')[2])} MemoryMax={more}M"
     return f"echo {more}M > {shlex.quote(f'{folder}/{name}')}"
+
+
+def _user_of(limit: Limit) -> str:
+    """The number of the user whose own systemd runs the service; "": the system's does. Both may have one of that name."""
+    found = re.search(r"/user@(\d+)\.service/.*\.service(/memory\.|$)", limit.source)
+    return found[1] if found else ""
 
 
 # More of the buffer pool than this is not taken at once, but for rounding: its pages would be read again.
@@ -91,7 +99,8 @@ def _near(view: View) -> list[Finding]:
                 verdict="host",
                 headline=f"{size(limit.used)} of the control group's {size(limit.bytes)} are used: {percent(limit.used_percent)}",
                 evidence="At 100% the kernel ends a process of the group, usually the server. Page cache that it takes back is not counted.",
-                remedy="raise the limit" if view.huge_pages else "make the buffer pool smaller, or raise the limit",
+                remedy=("" if view.huge_pages else f"{_smaller(view)}, or ")
+                + (f"raise the limit, as that user ({user})" if (user := _user_of(limit)) else "raise the limit"),
                 statements=[
                     *_smaller_pool(view, (limit.used or 0) - limit.bytes * NEAR_LIMIT_PERCENT / 100),
                     _raise(view, limit),
