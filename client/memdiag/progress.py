@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import sys
 
-from memdiag.model.words import printable
+from memdiag.model.words import cell_width, cut, ljust, printable
 from memdiag.problem import warn
 
 verbose = False  # -v
@@ -26,9 +26,9 @@ class Progress:
 
     def __call__(self, words: str) -> None:
         # A line that goes on in the next one could not be written over.
-        line = printable(f"{self._prefix}{words} ...")[: shutil.get_terminal_size().columns - 1]
-        self._write("\r" + line.ljust(self._shown))
-        self._shown = len(line)
+        line = cut(printable(f"{self._prefix}{words} ..."), shutil.get_terminal_size().columns - 1)
+        self._write("\r" + ljust(line, self._shown))
+        self._shown = cell_width(line)
 
     def done(self) -> None:
         if self._shown:

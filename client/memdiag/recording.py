@@ -62,7 +62,7 @@ def is_recording(text: str) -> bool:
 
 # 9999-12-31: datetime knows no later time.
 _LAST_TIME = 253_402_300_799
-_FIGURES = ("rss", "swap", "limit", "used", "buffer_pool", "counted", "unused", "sessions", "uptime")
+_FIGURES = ("rss", "swap", "limit", "used", "buffer_pool", "pool_in_rss", "counted", "unused", "sessions", "uptime")
 
 
 def _is_head(one: Any) -> bool:

@@ -209,7 +209,7 @@ class Kernel:
         try:
             kernel.process(7, self._root)
             kernel.machine(self._root)
-            kernel.is_server(7, self._root)
+            kernel.is_server(7, 99, self._root)
         finally:
             path.write_text(FILES[name])
 

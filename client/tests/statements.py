@@ -82,7 +82,8 @@ def _select(text: str) -> Named:
     for one in _parts(head):
         expression, _, name = one.strip().rpartition(" AS ")
         result.outputs[name.split(".")[-1].strip()] = expression.strip() or name
-    aliases = set()
+    derived = set(re.findall(r"\) ([a-z])\b", text))  # SELECTs in FROM, by their names
+    aliases = set(derived)
     for table, alias in _TABLE.findall(text):
         result.tables.append(table.lower())
         aliases.add(alias)
@@ -91,8 +92,9 @@ def _select(text: str) -> Named:
     body = re.sub(r"\bAS \w+", " ", body)
     body = re.sub(r"\b(\w+)\.(?=\w)", lambda one: "" if one[1] in aliases else one[0], body)
     body = re.sub(r"\b\w+\(", "(", body)
-    words = set(re.findall(r"\b[A-Za-z_]\w*\b", body)) - _KEYWORDS
+    words = set(re.findall(r"\b[A-Za-z_]\w*\b", body)) - _KEYWORDS - derived
     # ORDER BY may name an output; such a word is a column only if it is no alias.
     renamed = {name for name, expression in result.outputs.items() if name != expression.split(".")[-1]}
+    renamed |= set(re.findall(r" AS (\w+) FROM\b", text))
     result.columns = words - renamed
     return result

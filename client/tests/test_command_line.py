@@ -16,6 +16,7 @@ from unittest import mock
 from memdiag import cli, recording
 from memdiag.commands import report as command
 from memdiag.connect.options import Target
+from memdiag.model.words import cell_width
 from memdiag.problem import Problem, WrongOption
 from memdiag.progress import Progress
 from memdiag.recording import FORMAT, Recording
@@ -120,6 +121,18 @@ class Narrow(unittest.TestCase):
         for line in shown.getvalue().split("\r"):
             self.assertLess(len(line), 40)
             self.assertTrue(line.isprintable())
+
+    def test_progress_of_wide_letters(self):
+        """They take two cells each."""
+        with contextlib.redirect_stderr(Terminal()) as shown, mock.patch.dict(os.environ, {"COLUMNS": "40"}):
+            progress = Progress("数据库: ")
+            progress("数据库" * 10)
+            progress("x")
+            progress.done()
+        first, second, blank = shown.getvalue().split("\r")[1:4]
+        self.assertEqual([cell_width(line) for line in (first, second)], [38, 38])
+        self.assertEqual(second.rstrip(), "数据库: x ...")
+        self.assertEqual(blank, " " * 13)
 
     def test_a_terminal_that_is_gone_ends_no_work(self):
         with contextlib.redirect_stderr(Terminal()) as shown, mock.patch.object(shown, "write", side_effect=OSError):

@@ -369,6 +369,7 @@ class Files(Scratch):
     def test_a_recording_with_values_of_other_kinds(self):
         for name, value in (
             *((name, value) for name in ("rss", "unused", "limit", "buffer_pool") for value in ("5", [], {}, math.nan)),
+            ("pool_in_rss", "5"),
             *(("time", value) for value in (math.inf, 1e300, -1, True)),
             ("limit_of", 5),
             *(("pools", value) for value in ([], {"a": 1}, {"a": ["1", 2]}, {"a": [1]})),

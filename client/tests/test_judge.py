@@ -429,6 +429,14 @@ class Limits(unittest.TestCase):
             of(2, "/sys/fs/cgroup/system.slice/mysql@a.service"),
             "systemctl set-property mysql@a.service MemoryMax=1280M",
         )
+        # A service of a user, beside which the system may have one of the same name.
+        user = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"
+        folder = f"{user}/app.slice/mysql.service"
+        self.assertEqual(of(2, folder), "systemctl --user set-property mysql.service MemoryMax=1280M")
+        group = self.group(GIB)[0] | {"version": 2, "folder": folder}
+        remedy = named(stock(100 * MIB, cgroup=[group]))["cgroup"].remedy
+        self.assertIn("raise the limit, as that user (1000)", remedy)
+        self.assertEqual(of(2, user), "systemctl set-property user@1000.service MemoryMax=1280M")
         self.assertEqual(of(2, "/sys/fs/cgroup/pod/db"), "echo 1280M > /sys/fs/cgroup/pod/db/memory.max")
         self.assertEqual(of(1, "/m/a b"), "echo 1280M > '/m/a b/memory.limit_in_bytes'")
 
@@ -580,6 +588,82 @@ class Limits(unittest.TestCase):
         for n, row in enumerate(recording[12:]):
             row["rss"] = (400 + 2 * n) * MIB
         self.assertIn("growth", {one.holder for one in findings(View(data), recording)})
+
+
+class HugePages(unittest.TestCase):
+    """large_pages=ON: RSS does not count the buffer pool, of which a part may have found no huge pages."""
+
+    POOL = 4 * GIB
+    OUTSIDE = 3 * GIB
+
+    def data(self, huge, outside=OUTSIDE, **sources):
+        """A server of which so much is in huge pages. It had a GiB of them for something else."""
+        data = stock(outside + self.POOL - min(huge, self.POOL), self.POOL, **sources)
+        data["sources"]["process"]["rows"][0]["HugetlbPages"] = huge
+        return data
+
+    def test_the_findings_are_those_of_normal_pages(self):
+        rows = [
+            instrument("memory/performance_schema/threads", 250 * MIB),
+            instrument("memory/sql/THD::main_mem_root", 300 * MIB),
+        ]
+        found = []
+        for huge in (0, GIB, self.POOL, self.POOL + GIB):
+            data = self.data(huge, memory=rows)
+            view = View(data)
+            self.assertEqual((view.outside, view.buffer_pool), (self.OUTSIDE, self.POOL))
+            self.assertEqual(bytes_unexplained(view), self.OUTSIDE - 50 * MIB - 550 * MIB)
+            found.append([(one.holder, one.verdict, one.bytes) for one in findings(view)])
+        self.assertEqual([one[0] for one in found[0]], ["memory that is not counted"])
+        for others in found[1:]:
+            self.assertEqual(others, found[0])
+
+    def test_the_parts_are_those_of_rss(self):
+        for huge in (GIB, self.POOL + GIB):
+            page = report(self.data(huge, memory=[instrument("memory/sql/x", 300 * MIB)]))
+            (block,) = (block for section in page.sections for block in section.blocks if block.kind == "parts")
+            self.assertEqual(sum(part.value for part in block.parts), block.total)
+            for part in block.parts:
+                self.assertTrue(0 <= part.value <= block.total, part)
+            fact = next(one for one in page.facts if one.label == "huge pages")
+            self.assertEqual((fact.value, fact.source), (huge, "HugetlbPages of /proc/<pid>/status"))
+        self.assertNotIn("huge pages", [one.label for one in report(self.data(0)).facts])
+
+    def test_a_smaller_pool_frees_none(self):
+        group = {"version": 2, "folder": "/g", "limit": 4 * GIB, "usage": int(3.7 * GIB), "oom_kills": 0}
+
+        def of(huge):
+            meminfo = [{"MemTotal": 8 * GIB, "MemAvailable": 100 * MIB}]
+            variables = [{"innodb_buffer_pool_size": self.POOL}]
+            return named(self.data(huge, cgroup=[group], meminfo=meminfo, variables=variables))
+
+        for holder in ("cgroup", "machine", "innodb_buffer_pool_size"):
+            self.assertIn("innodb_buffer_pool_size", str(of(0)[holder].statements), holder)
+            self.assertNotIn("innodb_buffer_pool_size", str(of(GIB)[holder].statements), holder)
+        self.assertEqual(of(GIB)["cgroup"].remedy, "raise the limit")
+        self.assertIn("vm.nr_hugepages", of(GIB)["machine"].remedy)
+
+    def test_a_kernel_that_does_not_tell_huge_pages(self):
+        data = self.data(0, variables=[{"large_pages": "ON"}])
+        del data["sources"]["process"]["rows"][0]["HugetlbPages"]
+        self.assertIsNone(View(data).outside)
+        data["sources"]["variables"]["rows"] = [{"large_pages": "OFF"}]
+        self.assertEqual(View(data).outside, self.OUTSIDE)
+
+    def test_the_pool_that_fills_is_no_growth(self):
+        """A recording of an older memdiag does not have pool_in_rss."""
+
+        def of(**more):
+            rows = [{"time": 100.0 * n, "rss": (500 + n) * MIB, "buffer_pool": 300 * MIB} for n in range(10)]
+            return findings(View(stock(600 * MIB)), [row | more for row in rows])
+
+        holders = [[one.holder for one in of(**more)] for more in ({}, {"pool_in_rss": 0}, {"pool_in_rss": None})]
+        self.assertEqual([("growth" in one) for one in holders], [True, True, False])
+        rows = [
+            {"time": 100.0 * n, "rss": 500 * MIB, "buffer_pool": (400 - 10 * n) * MIB, "pool_in_rss": 0}
+            for n in range(10)
+        ]
+        self.assertNotIn("growth", [one.holder for one in findings(View(stock(600 * MIB)), rows)])
 
 
 class Ranking(unittest.TestCase):

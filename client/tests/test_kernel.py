@@ -1,6 +1,7 @@
 import os
 import socket
 import unittest
+from unittest import mock
 
 from memdiag.collect import kernel
 from memdiag.collect.innodb_status import figures
@@ -91,7 +92,54 @@ class Machine(Scratch):
         found = kernel.process(7, self.root)
         self.assertEqual(found["process"].rows, [])
         self.assertTrue(found["process"].error)
-        self.assertFalse(kernel.is_server(7, self.root))
+        self.assertFalse(kernel.is_server(7, 99, self.root))
+
+    def begin(self, seconds_ago=100):
+        """Process 7 began then."""
+        clock = mock.patch("memdiag.collect.kernel.time.clock_gettime", return_value=1000.0)
+        clock.start()
+        self.addCleanup(clock.stop)
+        ticks = os.sysconf("SC_CLK_TCK") * (1000 - seconds_ago)
+        self.write("proc/7/stat", "7 (a) b) S" + " 0" * 18 + f" {ticks} 0\n")
+
+    def test_a_server_has_its_name_in_its_command(self):
+        self.begin()
+
+        def of(*words):
+            self.write("proc/7/cmdline", "\0".join((*words, "")))
+            return kernel.is_server(7, 99, self.root)
+
+        for words in (
+            ("/usr/sbin/mysqld",),
+            ("mysqld-debug", "--port=1"),
+            ("/usr/sbin/mariadbd", "--user=mysql"),
+            ("/lib64/ld-linux-x86-64.so.2", "--library-path", "/opt/lib", "/usr/sbin/mysqld", "--port=1"),
+            ("/usr/bin/valgrind", "--tool=massif", "/usr/sbin/mysqld"),
+        ):
+            self.assertTrue(of(*words), words)
+        for words in (
+            ("ssh", "-N", "-L", "/tmp/mysqld.sock:/run/mysqld/mysqld.sock", "db1"),
+            ("socat", "UNIX-LISTEN:/tmp/mysqld.sock,fork", "TCP:db1:3306"),
+            ("/usr/bin/mysqlrouter", "-c", "/etc/mysqld.cnf"),
+            ("/bin/sh", "/usr/bin/mysqld_safe"),
+            ("mysqld_exporter",),
+            ("",),
+        ):
+            self.assertFalse(of(*words), words)
+
+    def test_a_forwarded_socket_may_be_called_as_the_server(self):
+        """Its server began at another time."""
+        self.begin(seconds_ago=100)
+        self.write("proc/7/cmdline", "socat\0UNIX-LISTEN:/tmp/mysqld\0TCP:db1:3306\0")
+        for uptime in (5, 110, 100_000, None):
+            self.assertFalse(kernel.is_server(7, uptime, self.root), uptime)
+
+    def test_the_age_of_a_server_in_lxc(self):
+        """lxcfs counts /proc/uptime from the start of the container."""
+        self.begin()
+        self.write("proc/uptime", "110.00 1.00\n")
+        self.write("proc/7/cmdline", "/usr/sbin/mysqld\0")
+        self.assertTrue(kernel.is_server(7, 99, self.root))
 
     def test_allocator(self):
         self.write("proc/7/maps", "1-2 r-xp 0 0:0 1 /usr/lib/libtcmalloc_minimal.so.4\n1-2 rw-p 0 0:0 0\n")
@@ -115,9 +163,7 @@ class Machine(Scratch):
     def test_only_a_process_that_is_proven_is_the_server_asked_over_tcp(self):
         """A container with the host's network, or a machine of the same name behind a tunnel, has the same pid_file."""
         self.write("run/mysqld.pid", "7\n")
-        self.write("proc/uptime", "1000.00 1.00\n")
-        ticks = os.sysconf("SC_CLK_TCK")
-        self.write("proc/7/stat", "7 (a) b) S" + " 0" * 18 + f" {900 * ticks} 0\n")
+        self.begin(seconds_ago=100)
         self.write("data/auto.cnf", "[auto]\nserver-uuid=1-a\n")
         row = {"pid_file": "/run/mysqld.pid", "datadir": "/data/", "hostname": socket.gethostname()}
         ours = row | {"server_uuid": "1-a"}

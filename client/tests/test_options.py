@@ -256,7 +256,8 @@ class OptionFiles(Scratch):
         """Beside the login path that is named, and with --no-defaults (my_default.cc: my_load_defaults())."""
         program = self.write(
             "my_print_defaults",
-            "#!/bin/sh\nfor word; do case $word in client) echo --user=me; echo --host=a;;"
+            "#!/bin/sh\nfor word; do case $word in --help) echo '  -l, --login-path=name';;"
+            " client) echo --user=me; echo --host=a;;"
             " remote) echo --host=b;; latin1) printf -- '--password=\\351\\n';; esac; done\n",
         )
         program.chmod(0o700)
@@ -281,6 +282,22 @@ class OptionFiles(Scratch):
         ):
             option_values({}, no_defaults=True)
         self.assertIn(f"{file} is ignored: my_print_defaults", told.getvalue())
+
+    def test_a_program_that_reads_no_login_path(self):
+        """MariaDB's my_print_defaults, at times the only one: nothing was said, or that there is no such path."""
+        program = self.write("my_print_defaults", "#!/bin/sh\n[ $1 != --help ] || echo '  -n, --no-defaults'\n")
+        program.chmod(0o700)
+        file = self.write("mylogin.cnf", "scrambled")
+        with (
+            mock.patch.dict(
+                os.environ, {"MYSQL_TEST_LOGIN_FILE": str(file), "PATH": f"{self.root}:{os.environ['PATH']}"}
+            ),
+            contextlib.redirect_stderr(io.StringIO()) as told,
+        ):
+            option_values({}, no_defaults=True)
+            self.assertIn(f"{file} is ignored: {program} has no --login-path", told.getvalue())
+            with self.assertRaisesRegex(Problem, f"'remote' of {file} cannot be read: {program} has no --login-path"):
+                option_values({}, login_path="remote")
 
     def test_a_login_path_that_is_not_there(self):
         nowhere = str(self.root / "no.mylogin.cnf")

@@ -126,6 +126,19 @@ class Sessions(unittest.TestCase):
         (statement,) = self.of(
             ModelServer([One(10 + n, seconds=90, memory={"memory/sql/x": MIB}) for n in range(300)])
         )["sessions"].statements
+        link = self.database(
+            (1, "system user", "Sleep", 9000),
+            (2, "event_scheduler", "Sleep", 9000),
+            (OWN, "root", "Sleep", 9000),
+            (4, "mysqld_exporter", "Sleep", 9000),
+            (5, "app", "Sleep", 3),
+            (6, "app", "Sleep", 9000),
+        )
+        self.assertEqual([row[0] for row in link.execute(statement)], ["KILL 6"])
+
+    def database(self, *sessions, ended=None):
+        """With the tables of a server that runs for 10,000 s. A session has a MiB, and ended its last statement before TIME,
+        or as long ago as `ended` has; None: its statements are not collected."""
         link = sqlite3.connect(":memory:")
         self.addCleanup(link.close)
         link.create_function("CONCAT", 2, lambda one, other: f"{one}{other}")
@@ -133,23 +146,55 @@ class Sessions(unittest.TestCase):
         for table in (
             "performance_schema.processlist (ID, USER, COMMAND, TIME)",
             "performance_schema.metadata_locks (OWNER_THREAD_ID)",
-            "performance_schema.threads (THREAD_ID, PROCESSLIST_ID)",
+            "performance_schema.threads (THREAD_ID, PROCESSLIST_ID, PROCESSLIST_COMMAND, PROCESSLIST_TIME, TYPE, TOTAL_MEMORY)",
+            "performance_schema.events_statements_current (THREAD_ID, TIMER_START, TIMER_END)",
+            "performance_schema.memory_summary_by_thread_by_event_name (THREAD_ID, CURRENT_NUMBER_OF_BYTES_USED)",
             "performance_schema.session_connect_attrs (PROCESSLIST_ID, ATTR_NAME, ATTR_VALUE)",
-            "information_schema.INNODB_TRX (TRX_MYSQL_THREAD_ID)",
+            "information_schema.INNODB_TRX (TRX_ID, TRX_MYSQL_THREAD_ID)",
         ):
             with contextlib.suppress(sqlite3.OperationalError):  # it is there
                 link.execute(f"ATTACH ':memory:' AS {table.partition('.')[0]}")
             link.execute(f"CREATE TABLE {table}")
-        for row in (
-            (1, "system user", "Sleep", 9000),
-            (2, "event_scheduler", "Sleep", 9000),
-            (OWN, "root", "Sleep", 9000),
-            (4, "mysqld_exporter", "Sleep", 9000),
-            (5, "app", "Sleep", 3),
-            (6, "app", "Sleep", 9000),
+
+        def insert(table, *row):
+            link.execute(f"INSERT INTO performance_schema.{table} VALUES ({', '.join('?' * len(row))})", row)
+
+        for number, user, command, seconds in sessions:
+            thread = number + 30
+            insert("processlist", number, user, command, seconds)
+            insert("threads", thread, number, command, seconds, "FOREGROUND", MIB)
+            insert("memory_summary_by_thread_by_event_name", thread, MIB)
+            ago = (ended or {}).get(number, seconds)
+            if number == OWN:
+                insert("events_statements_current", thread, 10_000 * 10**12, 10_000 * 10**12 + 5)
+            elif ago is not None:
+                end = (10_000 - ago) * 10**12 - 1
+                insert("events_statements_current", thread, end - 5, end)
+        return link
+
+    def test_a_restore_from_the_binary_log_is_not_idle(self):
+        """mysqlbinlog | mysql: SET TIMESTAMP makes TIME the age of an event. The restore waits for the next one."""
+        link = self.database(
+            (OWN, "root", "Query", 0),
+            (5, "app", "Sleep", 9000),
+            (6, "root", "Sleep", 300_000_000),
+            (7, "app", "Sleep", 9000),
+            ended={6: 3, 7: None},
+        )
+        sessions = [One(10 + n, seconds=9000, memory={"memory/sql/x": MIB}) for n in range(300)]
+        (statement,) = self.of(ModelServer(sessions))["sessions"].statements
+        self.assertEqual([row[0] for row in link.execute(statement)], ["KILL 5"])
+        for memory, asked in (
+            ("t.TOTAL_MEMORY", queries.SESSION_BYTES),
+            ("m.CURRENT_NUMBER_OF_BYTES_USED", queries.SESSION_BYTES_SUMMED),
         ):
-            link.execute("INSERT INTO performance_schema.processlist VALUES (?, ?, ?, ?)", row)
-        self.assertEqual([row[0] for row in link.execute(statement)], ["KILL 6"])
+            idle = queries.idle_bytes(memory, "t.PROCESSLIST_COMMAND", "t.PROCESSLIST_TIME", timed=True)
+            (row,) = link.execute(asked.format(idle=idle))
+            self.assertEqual(row, (4 * MIB, MIB, MIB, MIB))
+        # The server collects no statements: none is known to be idle.
+        link.execute("DELETE FROM performance_schema.events_statements_current")
+        self.assertEqual(list(link.execute(statement)), [])
+        self.assertEqual(next(link.execute(asked.format(idle=idle)))[0], 4 * MIB)
 
     def test_what_all_sessions_have_is_their_sum(self):
         """The 50 largest are listed, with 2 MiB each."""

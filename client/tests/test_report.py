@@ -10,6 +10,7 @@ from memdiag.connect.options import Target
 from memdiag.judge.holders import BY_NAME
 from memdiag.model.document import Parts, Table
 from memdiag.model.units import shown, size
+from memdiag.model.words import cell_width
 from memdiag.render import html, markdown, text
 from memdiag.render import json as as_json
 from memdiag.render.page import Page
@@ -317,6 +318,29 @@ class Renderers(unittest.TestCase):
                 for line in lines:
                     self.assertLessEqual(len(line), 68, line)
                 self.assertEqual(same("\n".join(lines)), same(statement))
+
+    def test_names_of_wide_letters(self):
+        """A Chinese letter takes two cells, and an accent of its own takes none."""
+        accents = "re\u0301sume\u0301"
+        names = ["app", "应用程序的账户名称很长" * 3, f"{accents} 数据库 user", "あ" * 5, "x" * 60]
+        rows = [[name, "1.00 MiB", f"所有的语句 of {name}"] for name in names]
+        lines = text._grid(["user", "size", "说明"], rows, [False, True, False])
+        widths = {cell_width(line) for line in lines if line}
+        self.assertEqual(len(widths), 1, lines)
+        self.assertLessEqual(max(widths), text.WIDTH)
+        # Nothing is lost.
+        letters = re.sub(r"[-\s]", "", "".join(lines))
+        self.assertEqual(sorted(letters), sorted(re.sub(r"\s", "", "".join(["usersize说明", *map("".join, rows)]))))
+
+        label = "    proof   "
+        lines = text._wrap(f"的 {'数据库' * 40} {'x' * 100} {accents}", label, " " * 12)
+        self.assertTrue(lines[0].startswith(f"{label}的 数"))
+        for line in lines:
+            self.assertLessEqual(cell_width(line), text.WIDTH)
+            self.assertNotEqual(line[12], "\u0301")
+        self.assertTrue(lines[-1].endswith(accents))
+        self.assertEqual([cell_width(line) for line in text._title("数据库 at db1", "=")], [13, 13])
+        self.assertEqual(cell_width(accents), 6)
 
     def test_json_is_read_back(self):
         page = page_of(fixtures.snapshot("ours-idle"))

@@ -1,12 +1,16 @@
 """Snapshots with something in the way: missing privileges, a server that dies, names like numbers, many sessions."""
 
 import io
+import subprocess
+import sys
 import unittest
 from contextlib import redirect_stderr, redirect_stdout
 from unittest import mock
 
 from memdiag.cli import main
+from memdiag.collect.sample import Sampler
 from memdiag.collect.snapshot import MOST_SESSIONS, of_largest, take
+from memdiag.collect.sources import Source
 from memdiag.commands.report import collected
 from memdiag.connect.options import Target
 from memdiag.connect.session import Gone, Refused, Session
@@ -68,6 +72,51 @@ class Privileges(unittest.TestCase):
         fact = next(one for one in report(data).facts if one.label == "sessions")
         self.assertEqual((fact.value, fact.source), (412, "SHOW GLOBAL STATUS"))
         self.assertIn("PROCESS", fact.what)
+
+
+class Peers(unittest.TestCase):
+    """The process on the other end of a socket is the server, or it forwards the socket of another host's server."""
+
+    def setUp(self):
+        code = "import time; print(flush=True); time.sleep(600)"
+        peer = subprocess.Popen(["mysqld", "-c", code], executable=sys.executable, stdout=subprocess.PIPE)
+        self.addCleanup(peer.communicate)
+        self.addCleanup(peer.kill)
+        peer.stdout.readline()  # /proc has its command by then
+        self.pid = peer.pid
+
+    def snapshot(self, uptime):
+        with linked(Obstructed(uptime=uptime)), Session(TARGET) as session:
+            session._peer = self.pid
+            return take(session), Sampler(session).pid
+
+    def test_a_peer_that_began_with_the_server(self):
+        data, pid = self.snapshot("0")
+        self.assertEqual((data["server"]["pid"], data["local"], pid), (self.pid, True, self.pid))
+
+    def test_a_peer_of_another_age(self):
+        data, pid = self.snapshot("86400")
+        self.assertEqual((data["server"]["pid"], data["local"], pid), (None, False, 0))
+        self.assertIsNone(View(data).rss)
+
+
+class HugePages(unittest.TestCase):
+    def test_a_sample_has_the_part_of_the_pool_that_rss_counts(self):
+        def of(huge):
+            process = {"process": Source("/proc", [{"VmRSS": 7, "HugetlbPages": huge}])}
+            with (
+                linked(OldServer(STOCK)),
+                Session(TARGET) as session,
+                mock.patch.object(session, "_peer", 7),
+                mock.patch("memdiag.collect.kernel.is_server", return_value=True),
+                mock.patch("memdiag.collect.kernel.process", return_value=process),
+            ):
+                return Sampler(session).sample()
+
+        pool = of(0)["buffer_pool"]
+        for huge, part in ((0, pool), (5, pool - 5), (1 << 50, 0)):
+            one = of(huge)
+            self.assertEqual((one["buffer_pool"], one["pool_in_rss"]), (pool, part))
 
 
 class Keepers(unittest.TestCase):

@@ -93,6 +93,7 @@ _TABLES = (
         BOTH,
     ),
     ("performance_schema.events_statements_summary_by_digest", "DIGEST SCHEMA_NAME DIGEST_TEXT COUNT_STAR", BOTH),
+    ("performance_schema.events_statements_current", "THREAD_ID TIMER_START TIMER_END", BOTH),
     # [P] 80031: memory of sessions (WL#14432). [S]: MariaDB has none of them.
     ("performance_schema.threads", "TOTAL_MEMORY MAX_TOTAL_MEMORY", Since("8.0.31", NEVER)),
     ("performance_schema.events_statements_summary_by_digest", "MAX_TOTAL_MEMORY", Since("8.0.31", NEVER)),

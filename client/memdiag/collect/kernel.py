@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,19 @@ _V1_NO_LIMIT = 1 << 60
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # A server counts its uptime from some moments after the process began.
 _START_SECONDS = 60
+_SERVER = re.compile(rb"(mysqld|mariadbd)(-[a-z]+)?")
 _LISTENS = "0A"  # of /proc/net/tcp
 
 
-def is_server(pid: int, root: Path = Path("/")) -> bool:
-    """Also true for a server that runs with another loader, or whose name was cut."""
+def is_server(pid: int, uptime: Any, root: Path = Path("/")) -> bool:
+    """Also true for a server that runs with another loader. ssh and socat forward the socket of another host's server,
+    whose file may be called mysqld: they began at another time than that server."""
     try:
         command = (root / f"proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return any(re.search(rb"(mysqld|mariadbd)", os.path.basename(word)) for word in command[:5])
+    named = any(_SERVER.fullmatch(os.path.basename(word)) for word in command[:5])
+    return named and _started_with(pid, uptime, root)
 
 
 def pid_on_loopback(variables: Row, uptime: Any, port: int, root: Path = Path("/")) -> int:
@@ -51,8 +55,8 @@ def _started_with(pid: int, uptime: Any, root: Path) -> bool:
     try:
         # starttime, the field 22 of proc(5); the second one ends with ")".
         ticks = int((root / f"proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-        since_boot = float((root / "proc/uptime").read_text().split()[0])
-        age = since_boot - ticks / os.sysconf("SC_CLK_TCK")
+        # LXC has another /proc/uptime in a container, and starttime counts from the start of the host.
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
         return False
     return -2 <= age - uptime <= _START_SECONDS

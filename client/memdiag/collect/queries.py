@@ -73,15 +73,34 @@ THREADS = """SELECT THREAD_ID, PROCESSLIST_ID, PROCESSLIST_USER AS USER, PROCESS
  WHERE TYPE = 'FOREGROUND' AND PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_COMMAND NOT IN ('Daemon')
  ORDER BY BYTES DESC LIMIT 50"""
 
+# SET TIMESTAMP moves a session's TIME into the past, and mysqlbinlog writes it for each event: a restore would be idle
+# for years. It does not move this timer, in picoseconds. A session whose statements are not collected has none.
+_OWN_START = """SELECT MAX(TIMER_START) AS OWN_START FROM performance_schema.events_statements_current
+ JOIN performance_schema.threads USING (THREAD_ID) WHERE PROCESSLIST_ID = CONNECTION_ID()"""
+_LAST_STATEMENTS = f"""LEFT JOIN (SELECT THREAD_ID, MAX(TIMER_END) AS LAST_END
+ FROM performance_schema.events_statements_current GROUP BY THREAD_ID) e ON e.THREAD_ID = t.THREAD_ID
+ LEFT JOIN ({_OWN_START}) o ON e.LAST_END <= o.OWN_START"""
+
+
+def idle_sessions(seconds: int) -> str:
+    """Those that ended their last statement so long ago. SET TIMESTAMP does not move the TIME of MariaDB's sessions."""
+    return f"""SELECT PROCESSLIST_ID FROM performance_schema.events_statements_current
+ JOIN performance_schema.threads USING (THREAD_ID) WHERE TIMER_END + {_picoseconds(seconds)} <= ({_OWN_START})"""
+
+
+def _picoseconds(seconds: int) -> int:
+    return seconds * 10**12
+
+
 # All threads of sessions together, and those that sleep: idle ones in a transaction would roll it back.
-SESSION_BYTES = """SELECT SUM(t.TOTAL_MEMORY) AS SESSION_BYTES, {idle}
- FROM performance_schema.threads t
+SESSION_BYTES = f"""SELECT SUM(t.TOTAL_MEMORY) AS SESSION_BYTES, {{idle}}
+ FROM performance_schema.threads t {_LAST_STATEMENTS}
  LEFT JOIN information_schema.INNODB_TRX x ON x.TRX_MYSQL_THREAD_ID = t.PROCESSLIST_ID
  WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID IS NOT NULL AND t.PROCESSLIST_COMMAND NOT IN ('Daemon')"""
 
-SESSION_BYTES_SUMMED = """SELECT SUM(m.CURRENT_NUMBER_OF_BYTES_USED) AS SESSION_BYTES, {idle}
+SESSION_BYTES_SUMMED = f"""SELECT SUM(m.CURRENT_NUMBER_OF_BYTES_USED) AS SESSION_BYTES, {{idle}}
  FROM performance_schema.memory_summary_by_thread_by_event_name m
- JOIN performance_schema.threads t USING (THREAD_ID)
+ JOIN performance_schema.threads t ON t.THREAD_ID = m.THREAD_ID {_LAST_STATEMENTS}
  LEFT JOIN information_schema.INNODB_TRX x ON x.TRX_MYSQL_THREAD_ID = t.PROCESSLIST_ID
  WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID IS NOT NULL AND t.PROCESSLIST_COMMAND NOT IN ('Daemon')"""
 
@@ -91,10 +110,12 @@ MARIADB_SESSION_BYTES = """SELECT SUM(p.MEMORY_USED) AS SESSION_BYTES, {idle}
  WHERE p.COMMAND NOT IN ('Daemon')"""
 
 
-def idle_bytes(memory: str, command: str, seconds: str) -> str:
+def idle_bytes(memory: str, command: str, seconds: str, timed: bool) -> str:
     """Columns: bytes of sessions that sleep for so long, and are in no transaction."""
     return ", ".join(
-        f"SUM({memory} * ({command} = 'Sleep' AND {seconds} >= {limit} AND x.TRX_ID IS NULL)) AS IDLE_{limit}_BYTES"
+        f"SUM({memory} * ({command} = 'Sleep' AND {seconds} >= {limit} AND x.TRX_ID IS NULL"
+        + (f" AND e.LAST_END + {_picoseconds(limit)} <= o.OWN_START" if timed else "")
+        + f")) AS IDLE_{limit}_BYTES"
         for limit in (60, 600, 3600)
     )
 

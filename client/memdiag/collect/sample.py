@@ -1,7 +1,7 @@
 """One cheap look at a server, for a recording and for the live screen: some milliseconds.
 
-{"time", "rss", "swap", "limit", "used", "limit_of", "buffer_pool", "counted", "unused", "sessions", "uptime",
- "pools": {name: [live, unused]}, "instruments": {name: bytes},
+{"time", "rss", "swap", "limit", "used", "limit_of", "buffer_pool", "pool_in_rss", "counted", "unused",
+ "sessions", "uptime", "pools": {name: [live, unused]}, "instruments": {name: bytes},
  "ceiling": {"level", "target", "left", "parked", "ended"}, absent where there is none or its level is 0}; a figure that is not known is None.
 """
 
@@ -42,10 +42,10 @@ class Sampler:
         }
         variables = self.variables()
         self.server |= {name: variables.get(name) for name in ("hostname", "server_uuid")}
-        pid = session.server_process()
+        pid, uptime = session.server_process(), self._status().get("uptime")
         if not pid and session.target.host in kernel.LOOPBACK:
-            pid = kernel.pid_on_loopback(variables, self._status().get("uptime"), session.target.port)
-        self.pid = pid if pid and kernel.is_server(pid) else 0
+            pid = kernel.pid_on_loopback(variables, uptime, session.target.port)
+        self.pid = pid if pid and kernel.is_server(pid, uptime) else 0
 
     def variables(self) -> Row:
         return {row["VARIABLE_NAME"].lower(): row["VALUE"] for row in self._try(queries.VARIABLES)}
@@ -61,6 +61,7 @@ class Sampler:
             "limit_of": limit.what if limit else None,
             "used": limit.used if limit else None,
             "buffer_pool": view.buffer_pool,
+            "pool_in_rss": view.pool_in_rss,
             "counted": view.counted,
             "sessions": view.status("Threads_connected"),
             "uptime": view.status("Uptime"),

@@ -76,7 +76,7 @@ class _Snapshot:
         self._progress("the server's settings and status")
         self._variables()
         server = self._server()
-        pid = self._process_id(server)
+        pid = self._process_id()
         self._known = True
         if server["flavour"] == "memdiag":
             self._memdiag()
@@ -155,12 +155,13 @@ class _Snapshot:
             "hostname": variables.get("hostname"),
         }
 
-    def _process_id(self, server: dict[str, Any]) -> int:
+    def _process_id(self) -> int:
         pid = self._session.server_process()
+        variables, status = ((self._rows(name) or [{}])[0] for name in ("variables", "status"))
+        uptime = status.get("uptime")
         if not pid and self._session.target.host in kernel.LOOPBACK:
-            variables, status = ((self._rows(name) or [{}])[0] for name in ("variables", "status"))
-            pid = kernel.pid_on_loopback(variables, status.get("uptime"), self._session.target.port)
-        return pid if pid and kernel.is_server(pid) else 0
+            pid = kernel.pid_on_loopback(variables, uptime, self._session.target.port)
+        return pid if pid and kernel.is_server(pid, uptime) else 0
 
     # This project's tables.
 
@@ -304,7 +305,7 @@ class _Snapshot:
 
     def _session_bytes(self, summed: bool) -> None:
         memory = "t.TOTAL_MEMORY" if summed else "m.CURRENT_NUMBER_OF_BYTES_USED"
-        idle = queries.idle_bytes(memory, "t.PROCESSLIST_COMMAND", "t.PROCESSLIST_TIME")
+        idle = queries.idle_bytes(memory, "t.PROCESSLIST_COMMAND", "t.PROCESSLIST_TIME", timed=True)
         statement = queries.SESSION_BYTES if summed else queries.SESSION_BYTES_SUMMED
         self._ask("session_bytes", statement.format(idle=idle))
 
@@ -336,7 +337,7 @@ class _Snapshot:
             if [row["PROCESSLIST_ID"] for row in counted] != [row["PROCESSLIST_ID"] for row in first]:
                 # Performance Schema counts another session as the largest.
                 self._sources.pop("largest_session", None)
-            idle = queries.idle_bytes("p.MEMORY_USED", "p.COMMAND", "p.TIME")
+            idle = queries.idle_bytes("p.MEMORY_USED", "p.COMMAND", "p.TIME", timed=False)
             self._ask("session_bytes", queries.MARIADB_SESSION_BYTES.format(idle=idle))
         rows = self._ask("sessions", queries.SLEEPING.format(table="performance_schema.processlist"))
         # MySQL has the table since 8.0.22. It is empty while performance_schema is OFF; at least this session is connected.

@@ -176,7 +176,7 @@ def _value(text: str) -> str:
 
 def read_login_path(name: str) -> dict[str, str]:
     """Options that mysql_config_editor stored: those of `client`, and of the login path that is named, if any.
-    my_print_defaults, which comes with the mysql client, decrypts it."""
+    my_print_defaults, which comes with MySQL's server programs, decrypts it."""
     required = bool(name)
     file = Path(os.environ.get("MYSQL_TEST_LOGIN_FILE") or _home() / ".mylogin.cnf")
     if not file.exists():
@@ -187,8 +187,12 @@ def read_login_path(name: str) -> dict[str, str]:
             )
         return {}
     program = shutil.which("my_print_defaults")
+    missing = ""
     if program is None:
-        missing = "my_print_defaults, which comes with the mysql client and decrypts it, is not there"
+        missing = "my_print_defaults, which comes with MySQL's server programs and decrypts it, is not there"
+    elif not _knows_login_paths(program):
+        missing = f"{program} has no --login-path, as MariaDB's; MySQL's comes with its server programs and has one"
+    if program is None or missing:
         if required:
             raise Problem(f"the login path {name!r} of {file} cannot be read: {missing}")
         warn(f"{file} is ignored: {missing}")
@@ -206,6 +210,12 @@ def read_login_path(name: str) -> dict[str, str]:
         key, _, value = line[2:].partition("=")
         options[_name(key)] = value
     return options
+
+
+def _knows_login_paths(program: str) -> bool:
+    """MariaDB's takes no such option, prints nothing, and succeeds."""
+    done = subprocess.run([program, "--help"], capture_output=True, text=True, errors="replace", check=False)
+    return "login-path" in done.stdout
 
 
 # --- putting it together -------------------------------------------------------------

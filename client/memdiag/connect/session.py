@@ -111,7 +111,7 @@ class Session:
             self.rows(f"SET SESSION wait_timeout = {seconds}")
 
     def server_process(self) -> int:
-        """The process id of the server on the other end of a Unix socket; 0 where that is not known."""
+        """The process on the other end of a Unix socket, which may forward it; 0 where that is not known."""
         return self._peer
 
     # Internals.

@@ -23,9 +23,9 @@ WINDOWS = (86400, 21600, 3600, 900)
 def findings(view: View, recording: list[dict] | None) -> list[Finding]:
     # The buffer pool fills after a start and then stays.
     points = [
-        (row["time"], row["rss"] - row["buffer_pool"])
+        (row["time"], row["rss"] - pool)
         for row in _since_restart(recording or [])
-        if row.get("rss") is not None and row.get("buffer_pool") is not None
+        if row.get("rss") is not None and (pool := _pool_in_rss(row)) is not None
     ]
     for window in WINDOWS:
         last = [point for point in points if point[0] >= points[-1][0] - window]
@@ -35,6 +35,11 @@ def findings(view: View, recording: list[dict] | None) -> list[Finding]:
         if trend.r2 >= FIT and trend.per_second * 3600 >= WORTH_PER_HOUR:
             return [_finding(view, trend, last[-1][0] - last[0][0])]
     return []
+
+
+def _pool_in_rss(row: dict) -> int | None:
+    """Older recordings do not tell huge pages from others."""
+    return row["pool_in_rss"] if "pool_in_rss" in row else row.get("buffer_pool")
 
 
 def _since_restart(recording: list[dict]) -> list[dict]:

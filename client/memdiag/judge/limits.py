@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 
 from memdiag.judge.thresholds import HOUR_SECONDS, NEAR_LIMIT_PERCENT, WORTH_BYTES
@@ -43,8 +44,15 @@ def _raise(view: View, limit: Limit) -> str:
         version = view.host("cgroup", "version")
         folder, name = limit.source, "memory.max" if version == 2 else "memory.limit_in_bytes"
     if folder.endswith(".service"):
-        return f"systemctl set-property {shlex.quote(folder.rpartition('/')[2])} MemoryMax={more}M"
+        manager = "systemctl --user" if _user_of(limit) else "systemctl"
+        return f"{manager} set-property {shlex.quote(folder.rpartition('/')[2])} MemoryMax={more}M"
     return f"echo {more}M > {shlex.quote(f'{folder}/{name}')}"
+
+
+def _user_of(limit: Limit) -> str:
+    """The number of the user whose own systemd runs the service; "": the system's does. Both may have one of that name."""
+    found = re.search(r"/user@(\d+)\.service/.*\.service(/memory\.|$)", limit.source)
+    return found[1] if found else ""
 
 
 # More of the buffer pool than this is not taken at once, but for rounding: its pages would be read again.
@@ -52,10 +60,19 @@ _POOL_PART = 4
 
 
 def _set_pool(view: View, most: int, scope: str = "GLOBAL") -> list[str]:
-    """A smaller buffer pool. InnoDB rounds other sizes up to a multiple of its chunks, at times to today's."""
+    """A smaller buffer pool. InnoDB rounds other sizes up to a multiple of its chunks, at times to today's.
+
+    None for huge pages: the system would keep those reserved, and a control group does not count them."""
+    if view.huge_pages:
+        return []
     parts = (view.variable(f"innodb_buffer_pool_{name}") for name in ("chunk_size", "instances"))
     most -= most % math.prod(one for one in parts if isinstance(one, int) and one > 0)
     return [f"SET {scope} innodb_buffer_pool_size = {most}"] if most else []
+
+
+def _smaller(view: View) -> str:
+    words = "make the buffer pool smaller"
+    return words + " and reserve fewer huge pages for it (vm.nr_hugepages)" if view.huge_pages else words
 
 
 def _smaller_pool(view: View, needed: float) -> list[str]:
@@ -82,7 +99,8 @@ def _near(view: View) -> list[Finding]:
                 verdict="host",
                 headline=f"{size(limit.used)} of the control group's {size(limit.bytes)} are used: {percent(limit.used_percent)}",
                 evidence="At 100% the kernel ends a process of the group, usually the server. Page cache that it takes back is not counted.",
-                remedy="make the buffer pool smaller, or raise the limit",
+                remedy=("" if view.huge_pages else f"{_smaller(view)}, or ")
+                + (f"raise the limit, as that user ({user})" if (user := _user_of(limit)) else "raise the limit"),
                 statements=[
                     *_smaller_pool(view, (limit.used or 0) - limit.bytes * NEAR_LIMIT_PERCENT / 100),
                     _raise(view, limit),
@@ -99,7 +117,7 @@ def _near(view: View) -> list[Finding]:
                 verdict="host",
                 headline=f"{size(available)} of the machine's {size(machine)} are available",
                 evidence="MemAvailable is what the kernel can give without swapping.",
-                remedy="make the buffer pool smaller, or end what else takes memory on the machine",
+                remedy=f"{_smaller(view)}, or end what else takes memory on the machine",
                 statements=_smaller_pool(view, machine / 20 - available),
                 check=_OTHERS,
                 bytes=int(machine - available),
@@ -223,7 +241,7 @@ def _configuration(view: View) -> list[Finding]:
                 verdict="misconfiguration",
                 headline=f"The buffer pool may take {size(pool)}, and {limit.what} is {size(limit.bytes)}",
                 evidence="Everything else of the server needs memory, too.",
-                remedy="make the buffer pool smaller, or raise the limit"
+                remedy=f"{_smaller(view)}, or raise the limit"
                 + ("; write the size into the option file" if scope == "GLOBAL" else ""),
                 statements=_set_pool(view, limit.bytes * 6 // 10, scope),
                 bytes=None,

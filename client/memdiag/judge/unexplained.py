@@ -19,8 +19,8 @@ LEAST_BYTES = 2 * WORTH_BYTES
 
 
 def bytes_unexplained(view: View) -> int | None:
-    """RSS less files, less the buffer pool's pages that hold something, less what Performance Schema counts."""
-    rss, files, pool = view.rss, file_backed(view), view.buffer_pool
+    """RSS less files, less the buffer pool's pages in it that hold something, less what Performance Schema counts."""
+    rss, files, pool = view.rss, file_backed(view), view.pool_in_rss
     if rss is None or files is None or pool is None:
         return None
     return rss - files - pool - (view.counted or 0)

@@ -200,7 +200,7 @@ class View:
 
     @property
     def buffer_pool(self) -> int | None:
-        """Resident bytes of the buffer pool; on stock those of pages that hold something."""
+        """Resident bytes of the buffer pool; on stock those of pages that hold something, huge or not."""
         if self.ours and (rows := self.rows("memdiag_ledger")):
             return total(row["RESIDENT_BYTES"] for row in rows if row["COMPONENT"] == "buffer_pool")
         pages = self.status("Innodb_buffer_pool_pages_total")
@@ -210,9 +210,25 @@ class View:
         return (pages - free) * self.page_bytes
 
     @property
+    def huge_pages(self) -> int | None:
+        """Of large_pages=ON. RSS does not count them, and the system keeps them reserved when the server frees them."""
+        held = self.host("process", "HugetlbPages")
+        return None if held is None else int(held)
+
+    @property
+    def pool_in_rss(self) -> int | None:
+        """The part of the buffer pool that RSS counts. The ledger has no other."""
+        pool, huge = self.buffer_pool, self.huge_pages
+        if pool is None or (self.ours and self.rows("memdiag_ledger")):
+            return pool
+        if huge is None and str(self.variable("large_pages")).upper() in ("ON", "1"):
+            return None
+        return max(0, pool - (huge or 0))
+
+    @property
     def outside(self) -> int | None:
         """Resident memory besides the buffer pool, which is as large as its user made it."""
-        rss, pool = self.rss, self.buffer_pool
+        rss, pool = self.rss, self.pool_in_rss
         return None if rss is None or pool is None else max(0, rss - pool)
 
     @property

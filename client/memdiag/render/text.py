@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from typing import Any
 
 from memdiag.model.document import Report
 from memdiag.model.units import moment, percent, share, shown, size
-from memdiag.model.words import printable
+from memdiag.model.words import cell_width, ljust, printable, rjust, wrap
 from memdiag.render.page import Page, cells, meanings, numeric, series_grid
 
 WIDTH = 80
@@ -61,12 +60,12 @@ def _joined(lines: list[str]) -> str:
 
 
 def _wrap(words: str, first: str = "", then: str = "") -> list[str]:
-    return textwrap.wrap(_glued(words), WIDTH, initial_indent=first, subsequent_indent=then)
+    return wrap(_glued(words), WIDTH, first, then)
 
 
 def _title(words: str, line: str) -> list[str]:
     lines = _wrap(words)
-    return [*lines, line * max(map(len, lines), default=0)]
+    return [*lines, line * max(map(cell_width, lines), default=0)]
 
 
 # A string, a name in backquotes, or anything else up to a blank; before a dot or a comma a statement may end its line.
@@ -83,7 +82,7 @@ def statement_lines(statement: str, width: int = WIDTH - STATEMENT_INDENT) -> li
         end = found.end()
         for number, part in enumerate(_parts_of_word(found[0], width)):
             glue = blank if number == 0 else ""
-            if number == 0 and len(lines[-1]) + len(glue) + len(part) <= width:
+            if number == 0 and cell_width(lines[-1] + glue + part) <= width:
                 lines[-1] += glue + part
             else:
                 lines.append(part)
@@ -249,18 +248,18 @@ _NUMBER = re.compile(r"[-+]?\d[\d.,]*[%x]?$")
 
 
 def _natural(whole: list[list[str]], column: int) -> int:
-    return max((len(row[column]) for row in whole), default=0)
+    return max((cell_width(row[column]) for row in whole), default=0)
 
 
 def _least(whole: list[list[str]], column: int, right: list[bool]) -> int:
     """Its width at the least: figures are whole, and so are the words of their title."""
     if not right[column]:
         figures = [
-            len(word) for row in whole for word in row[column].split(" ") if _GLUE in word or _NUMBER.match(word)
+            cell_width(word) for row in whole for word in row[column].split(" ") if _GLUE in word or _NUMBER.match(word)
         ]
         return max([min(_natural(whole, column), NARROWEST), *figures])
     words = whole[0][column].split()
-    return max([len(row[column]) for row in whole[1:]] + [len(word) for word in words], default=0)
+    return max([cell_width(row[column]) for row in whole[1:]] + [cell_width(word) for word in words], default=0)
 
 
 def _fitting(whole: list[list[str]], columns: list[int], right: list[bool]) -> list[int]:
@@ -284,12 +283,12 @@ def _one_grid(whole: list[list[str]], columns: list[int], right: list[bool]) -> 
         left -= more
     lines = []
     for number, row in enumerate(whole):
-        wrapped = {column: textwrap.wrap(row[column], max(1, widths[column])) or [""] for column in columns}
+        wrapped = {column: wrap(row[column], max(1, widths[column])) or [""] for column in columns}
         for height in range(max(map(len, wrapped.values()))):
             words = []
             for column, cell in wrapped.items():
                 text = cell[height] if height < len(cell) else ""
-                words.append(text.rjust(widths[column]) if right[column] else text.ljust(widths[column]))
+                words.append((rjust if right[column] else ljust)(text, widths[column]))
             lines.append("  " + "  ".join(words))
         if number == 0:
             lines.append("  " + "  ".join("-" * width for width in widths.values()))

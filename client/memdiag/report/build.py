@@ -71,6 +71,17 @@ def facts(view: View) -> list[Fact]:
         ),
         Fact("swapped", view.swapped, "bytes", "memory of the server on the swap device", f"VmSwap of {process}"),
     ]
+    if view.huge_pages:
+        result.insert(
+            1,
+            Fact(
+                "huge pages",
+                view.huge_pages,
+                "bytes",
+                "physical memory of the server that RSS does not count: large_pages is ON",
+                f"HugetlbPages of {process}",
+            ),
+        )
     if limit:
         result.insert(
             1,

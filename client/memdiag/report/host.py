@@ -17,7 +17,7 @@ _SUBJECTS = {
     "device": "the data directory's device",
 }
 # Figures that decide something; --json has the others.
-_PROCESS = ("VmRSS", "VmHWM", "VmSwap", "VmSize", "RssAnon", "RssFile", "RssShmem", "VmPTE", "Threads")
+_PROCESS = ("VmRSS", "VmHWM", "VmSwap", "VmSize", "RssAnon", "RssFile", "RssShmem", "HugetlbPages", "VmPTE", "Threads")
 _MEMORY = (
     "MemTotal",
     "MemAvailable",

@@ -149,9 +149,10 @@ def _stock(view: View) -> list:
     parts = [
         Part(
             "buffer pool",
-            view.buffer_pool,
+            view.pool_in_rss,
             "buffer-pool",
-            "pages that hold something; free pages that were used once are resident, too, and are in the last part",
+            "pages that hold something; free pages that were used once are resident, too, and are in the last part"
+            + ("; RSS has none of its huge pages" if view.huge_pages else ""),
         ),
         Part(
             "program, libraries, shared memory",
