@@ -18,6 +18,10 @@ Purge *find(uint64_t sequence) {
   return sequence != 0 && entry.sequence == sequence ? &entry : nullptr;
 }
 
+std::optional<Purge> copy_of(const Purge *entry) {
+  return entry == nullptr ? std::nullopt : std::optional<Purge>{*entry};
+}
+
 Row row_of(const Purge &purge) {
   const purging::Receipt &receipt = purge.receipt;
   Row row{};
@@ -52,8 +56,12 @@ uint64_t add(const Purge &purge) noexcept {
 
 std::optional<Purge> last_of(Pool pool) noexcept {
   const std::lock_guard<std::mutex> guard(mutex);
-  const Purge *const found = find(last_sequences[static_cast<size_t>(pool)]);
-  return found == nullptr ? std::nullopt : std::optional<Purge>{*found};
+  return copy_of(find(last_sequences[static_cast<size_t>(pool)]));
+}
+
+std::optional<Purge> of(uint64_t sequence) noexcept {
+  const std::lock_guard<std::mutex> guard(mutex);
+  return copy_of(find(sequence));
 }
 
 void note_refault(uint64_t sequence, uint64_t bytes) noexcept {

@@ -45,6 +45,9 @@ uint64_t add(const Purge &purge) noexcept;
 since that it is gone. */
 std::optional<Purge> last_of(Pool pool) noexcept;
 
+/** Empty if so many others came since that it is gone. */
+std::optional<Purge> of(uint64_t sequence) noexcept;
+
 /** The arenas of the purge have taken `bytes` again of those that it gave back.
 The first note stays. */
 void note_refault(uint64_t sequence, uint64_t bytes) noexcept;

@@ -45,6 +45,19 @@ Worker &worker() {
 
 }  // namespace
 
+/** Another's purge may come before the one before was judged. Then it is judged
+by what was taken again until then. */
+void Watch::follow(Pool pool, Pool_watch *watch, const purge_log::Purge &last) {
+  if (last.sequence == watch->last_purge) return;
+  const auto before =
+      watch->judged ? std::nullopt : purge_log::of(watch->last_purge);
+  if (before && before->refaulted_bytes)
+    learn_when(pool, watch, *before, before->refaulted_bytes.value(), false);
+  watch->last_purge = last.sequence;
+  watch->purged_ms_ago = 0;
+  watch->judged = false;
+}
+
 /** Judge the last purge by the pages that its arenas have taken again since:
 those were better left to them. Nothing happens before it is `after_ms` old. */
 void Watch::judge(Pool pool, Pool_watch *watch, uint32_t after_ms) {
@@ -52,42 +65,48 @@ void Watch::judge(Pool pool, Pool_watch *watch, uint32_t after_ms) {
   if (uses_malloc(pool)) return;
   const std::optional<purge_log::Purge> last = purge_log::last_of(pool);
   if (!last) return;
-  if (last->sequence != watch->last_purge) {
-    watch->last_purge = last->sequence;
-    watch->purged_ms_ago = 0;
-    watch->judged = false;
-  }
+  follow(pool, watch, *last);
   if (watch->judged || watch->purged_ms_ago < after_ms) return;
   watch->judged = true;
   // Of a purge that could not read all sizes it is not known.
   if (last->receipt.error != 0) return;
   const auto taken_bytes = purging::taken_again(pool, last->sequence);
   if (!taken_bytes) return;
-  const uint64_t given_back_bytes = last->receipt.given_back_bytes();
-  const uint64_t wanted_bytes = std::min(taken_bytes.value(), given_back_bytes);
-  const uint64_t shown_bytes =
-      std::min(wanted_bytes, last->receipt.released_bytes());
-  purge_log::note_refault(last->sequence, shown_bytes);
-  // When to purge next time is learnt only from this thread's own decisions.
-  if (last->reason == Purge_reason::quiet)
+  const uint64_t wanted_bytes =
+      std::min(taken_bytes.value(), last->receipt.given_back_bytes());
+  purge_log::note_refault(
+      last->sequence, std::min(wanted_bytes, last->receipt.released_bytes()));
+  learn_when(pool, watch, *last, wanted_bytes, true);
+}
+
+/** When to purge next time is learnt only from this thread's own decisions.
+@param wanted_bytes  the pages that were taken again
+@param whole         no more would have been taken */
+void Watch::learn_when(Pool pool, Pool_watch *watch,
+                       const purge_log::Purge &purge, uint64_t wanted_bytes,
+                       bool whole) {
+  const uint64_t given_back_bytes = purge.receipt.given_back_bytes();
+  const bool was_wrong = wanted_bytes > given_back_bytes / 2;
+  const bool is_quiet = purge.reason == Purge_reason::quiet;
+  const bool teaches = is_quiet && (was_wrong || whole);
+  if (teaches)
     watch->quiet_worth_bytes =
-        given_back_bytes < worth_bytes && wanted_bytes > given_back_bytes / 2
+        given_back_bytes < worth_bytes && was_wrong
             ? std::min(watch->quiet_worth_bytes * 2, max_quiet_worth_bytes)
             : worth_bytes;
   if (given_back_bytes < worth_bytes) return;
-  if (last->reason == Purge_reason::quiet ||
-      last->reason == Purge_reason::dirty_limit ||
-      last->reason == Purge_reason::excess)
-    purging::note_refault(pool, shown_bytes);
-  if (last->reason == Purge_reason::quiet)
-    purging::change_backoff(
-        pool, wanted_bytes > given_back_bytes / 2 ? max_backoff : 0);
+  if (is_quiet || purge.reason == Purge_reason::dirty_limit ||
+      purge.reason == Purge_reason::excess)
+    purging::note_refault(
+        pool, std::min(wanted_bytes, purge.receipt.released_bytes()));
+  if (teaches) purging::change_backoff(pool, was_wrong ? max_backoff : 0);
 }
 
 void Watch::purge(Pool pool, Pool_watch *watch, Purge_reason reason,
                   std::span<const unsigned> only) {
   judge(pool, watch, 0);
   (void)purging::purge(pool, reason, only);
+  if (const auto own = purge_log::last_of(pool)) follow(pool, watch, *own);
   watch->quiet_for_ms = 0;
   if (!only.empty()) return;
   watch->unpurged_bytes = 0;

@@ -37,6 +37,7 @@
 #include <span>
 
 #include "mysys/memdiag/pools/pool.h"
+#include "mysys/memdiag/purging/purge_log.h"
 #include "mysys/memdiag/purging/receipt.h"
 
 namespace memdiag::purger {
@@ -135,7 +136,12 @@ class Watch {
   static void learn(Pool_watch *watch, uint64_t given_back_bytes,
                     uint64_t taken_bytes, uint64_t surplus_bytes);
   static bool burst_has_ended(Pool_watch *watch, const Arenas &arenas);
+  static void follow(Pool pool, Pool_watch *watch,
+                     const purge_log::Purge &last);
   static void judge(Pool pool, Pool_watch *watch, uint32_t after_ms);
+  static void learn_when(Pool pool, Pool_watch *watch,
+                         const purge_log::Purge &purge, uint64_t wanted_bytes,
+                         bool whole);
   static void purge_if_due(Pool pool, Pool_watch *watch);
   static void purge(Pool pool, Pool_watch *watch, Purge_reason reason,
                     std::span<const unsigned> only = {});

@@ -193,6 +193,32 @@ FRESH_TEST(Purger, LearnsFromPagesThatAreTakenAgain) {
   EXPECT_GE(purging::counters(pool).refaulted_bytes, uint64_t{31} << 20);
 }
 
+/** A purge that another asked for does not hide what the one before cost. */
+FRESH_TEST(Purger, LearnsAlsoIfAnothersPurgeComesFirst) {
+  Lone_purger watch;
+  burst(32);
+  ticks(&watch, 1 + quiet_ticks);
+  ASSERT_EQ(1u, purges());
+  burst(32);
+  (void)purging::purge(pool);
+  ticks(&watch, 11);
+  const auto rows = memdiag::purge_log::all();
+  ASSERT_LE(2u, rows.size());
+  EXPECT_STREQ("quiet", rows[0].reason);
+  EXPECT_STREQ("asked", rows[1].reason);
+  EXPECT_GE(rows[0].refaulted_bytes.value(), uint64_t{31} << 20);
+  EXPECT_EQ(rows[0].refaulted_bytes, purging::counters(pool).refaulted_bytes);
+  EXPECT_EQ(2u, purging::backoff(pool));
+  // One that took nothing again until then teaches nothing.
+  const uint64_t before = purges();
+  burst(32);
+  ticks(&watch, 1 + 2 * quiet_ticks);
+  ASSERT_EQ(before + 1, purges());
+  (void)purging::purge(pool);
+  ticks(&watch, 11);
+  EXPECT_EQ(2u, purging::backoff(pool));
+}
+
 /** An arena keeps what it takes again in the midst of a load. Pages beyond that
 go back at once, and so do all of a pool that has fallen quiet. */
 FRESH_TEST(Purger, ALoadKeepsWhatItTakesAgain) {
