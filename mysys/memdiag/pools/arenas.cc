@@ -149,8 +149,13 @@ void set_decay_times(Decay kind, const Decay_times &times) {
   const auto narenas = mallctl::read<Ctl::arenas_narenas>();
   for (unsigned arena = 0; arena < narenas.value_or(0); ++arena) {
     if (!mallctl::read<Ctl::arena_initialized>(arena).value_or(false)) continue;
-    const auto owner = static_cast<size_t>(owner_of_arena(arena));
-    if (wanted[owner] >= -1) (void)controls.set(wanted[owner], arena);
+    // make_arena() may be about to say whose it is.
+    Pool owner;
+    do {
+      owner = owner_of_arena(arena);
+      const ssize_t time = wanted[static_cast<size_t>(owner)];
+      if (time >= -1) (void)controls.set(time, arena);
+    } while (owner != owner_of_arena(arena));
   }
 }
 

@@ -40,6 +40,7 @@ class Binding {
 
   /** Choose the slot with the fewest threads, the first of several. */
   unsigned choose(Pool pool) {
+    m_before = m_bound;
     release();
     Bound &bound = bound_of(pool);
     const unsigned slots = slots_to_use(pool);
@@ -56,6 +57,13 @@ class Binding {
       m_bound = &bound[least];
       return static_cast<unsigned>(least);
     }
+  }
+
+  /** The thread is bound as before. */
+  void undo() {
+    release();
+    m_bound = m_before;
+    if (m_bound != nullptr) m_bound->fetch_add(1);
   }
 
  private:
@@ -76,6 +84,7 @@ class Binding {
   }
 
   std::atomic<unsigned> *m_bound = nullptr;
+  std::atomic<unsigned> *m_before = nullptr;
 };
 
 /** The calling thread's pool; Pool::general: it is not bound. */
@@ -111,7 +120,10 @@ void bind_thread(Pool pool) noexcept {
   if (!mallctl::serves_malloc()) return;
   thread_local Binding binding;
   const int arena = arena_of_slot(pool, binding.choose(pool));
-  if (arena < 0) return;
+  if (arena < 0) {
+    binding.undo();
+    return;
+  }
   (void)mallctl::write<Ctl::thread_arena>(static_cast<unsigned>(arena));
   resume_cache();
   if (bound_to == pool) return;
