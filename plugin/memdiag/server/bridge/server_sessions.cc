@@ -160,6 +160,8 @@ class Add_up : public Do_THD_Impl {
     }
     if (!is_client(thd)) return;
     ++found.clients;
+    if (thd->thread_id() < m_first_with_counts)
+      ++found.clients_before_counts_of_locks;
     if (perfschema::counts_memory_of(thd->get_psi())) ++found.counted_clients;
     if (thd->get_command() != COM_SLEEP) return;
     ++found.idle_clients;
@@ -216,6 +218,8 @@ class Add_up : public Do_THD_Impl {
 
   const Ask_counted &m_counted;
   const bool m_asks_strings;
+  const uint64_t m_first_with_counts =
+      perfschema::first_session_with_counts_of_locks();
   const uint64_t m_now_us = my_micro_time();
   const int64_t m_now_s =
       static_cast<int64_t>(clock_us(CLOCK_REALTIME) / 1000000);

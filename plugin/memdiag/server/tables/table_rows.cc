@@ -110,7 +110,8 @@ advisor::Situation situation_of(Statement *statement) {
   server.idle_warnings = sessions.idle_warnings;
   server.sessions = sessions.clients;
   server.counted_sessions = sessions.counted_clients;
-  server.locks_are_counted = perfschema::counts_locks_of_names();
+  server.locks_are_counted = perfschema::counts_locks_of_names() &&
+                             sessions.clients_before_counts_of_locks == 0;
   server.idle_sessions = {sessions.idle_clients, sessions.idle_bytes,
                           sessions.long_idle_bytes};
   server.dump_thread_bytes = sessions.dump_thread_bytes;
