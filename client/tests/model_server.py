@@ -118,6 +118,7 @@ class ModelServer:
             return self._end([one for one in self.sessions if one.number == int(found[1])])
         if found := re.fullmatch(
             r"SELECT CONCAT\('KILL ', ID\) AS RUN FROM \S+ WHERE COMMAND = 'Sleep' AND TIME >= (\d+)"
+            r" AND ID IN \(SELECT PROCESSLIST_ID FROM performance_schema.threads .* WHERE TIMER_END \+ \1e12 <= \(.*\)\)"
             r" AND NOT \(USER IN \('system user', 'event_scheduler'\) OR COMMAND IN \([^)]+\)"
             r" OR ID = CONNECTION_ID\(\) OR USER LIKE '%exporter%'\)"
             r" AND ID NOT IN \(SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX\)"

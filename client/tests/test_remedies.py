@@ -134,6 +134,7 @@ class Sessions(unittest.TestCase):
             "performance_schema.processlist (ID, USER, COMMAND, TIME)",
             "performance_schema.metadata_locks (OWNER_THREAD_ID)",
             "performance_schema.threads (THREAD_ID, PROCESSLIST_ID)",
+            "performance_schema.events_statements_current (THREAD_ID, TIMER_START, TIMER_END)",
             "performance_schema.session_connect_attrs (PROCESSLIST_ID, ATTR_NAME, ATTR_VALUE)",
             "information_schema.INNODB_TRX (TRX_MYSQL_THREAD_ID)",
         ):
@@ -147,8 +148,15 @@ class Sessions(unittest.TestCase):
             (4, "mysqld_exporter", "Sleep", 9000),
             (5, "app", "Sleep", 3),
             (6, "app", "Sleep", 9000),
+            (7, "app", "Sleep", 9000),  # of SET TIMESTAMP
+            (8, "app", "Sleep", 9000),  # has run nothing that was timed
         ):
             link.execute("INSERT INTO performance_schema.processlist VALUES (?, ?, ?, ?)", row)
+            link.execute("INSERT INTO performance_schema.threads VALUES (?, ?)", (row[0] + 40, row[0]))
+            ended = {7: 2000 - 59, OWN: 2001}.get(row[0], 2000 - 61)
+            if row[0] != 8:
+                timers = (row[0] + 40, (ended - 1) * 10**12, ended * 10**12)
+                link.execute("INSERT INTO performance_schema.events_statements_current VALUES (?, ?, ?)", timers)
         self.assertEqual([row[0] for row in link.execute(statement)], ["KILL 6"])
 
     def test_what_all_sessions_have_is_their_sum(self):

@@ -92,6 +92,7 @@ _TABLES = (
         "THREAD_ID NAME TYPE PROCESSLIST_ID PROCESSLIST_USER PROCESSLIST_HOST PROCESSLIST_DB PROCESSLIST_COMMAND PROCESSLIST_TIME",
         BOTH,
     ),
+    ("performance_schema.events_statements_current", "THREAD_ID TIMER_START TIMER_END", BOTH),
     ("performance_schema.events_statements_summary_by_digest", "DIGEST SCHEMA_NAME DIGEST_TEXT COUNT_STAR", BOTH),
     # [P] 80031: memory of sessions (WL#14432). [S]: MariaDB has none of them.
     ("performance_schema.threads", "TOTAL_MEMORY MAX_TOTAL_MEMORY", Since("8.0.31", NEVER)),

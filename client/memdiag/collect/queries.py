@@ -129,6 +129,12 @@ SLEEPING = """SELECT COUNT(*) AS SESSIONS, COALESCE(SUM(COMMAND = 'Sleep'), 0) A
 IS_KEPT = """USER IN ('system user', 'event_scheduler') OR COMMAND IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')
  OR ID = CONNECTION_ID() OR USER LIKE '%exporter%'"""
 
+# Timers are in picoseconds, of a clock that nobody sets. The sum is a double, which does not overflow.
+TIMED_IDLE = """ID IN (SELECT PROCESSLIST_ID FROM performance_schema.threads
+ JOIN performance_schema.events_statements_current USING (THREAD_ID) WHERE TIMER_END + {seconds}e12 <=
+ (SELECT MAX(TIMER_START) FROM performance_schema.events_statements_current WHERE THREAD_ID =
+ (SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID())))"""
+
 # The list of sessions has the account of a replica's thread, if it has one, and older lists of Performance Schema have no
 # such thread.
 SYSTEM_SESSIONS = f"SELECT ID AS SYSTEM_SESSION FROM information_schema.PROCESSLIST WHERE {IS_KEPT}"

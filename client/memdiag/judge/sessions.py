@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memdiag.collect.queries import IS_KEPT, WATCHERS
+from memdiag.collect.queries import IS_KEPT, TIMED_IDLE, WATCHERS
 from memdiag.judge.ending import propose, still_there
 from memdiag.judge.holders import bytes_by_holder, holder_of
 from memdiag.judge.thresholds import WORTH_BYTES, severity, whole_of
@@ -121,9 +121,11 @@ def idle_statement(view: View) -> str:
         return ""
     for seconds in IDLE_SECONDS:
         if (row.get(f"IDLE_{seconds}_BYTES") or 0) * 2 >= everything:
+            # MySQL's TIME begins where SET TIMESTAMP says, as mysqlbinlog does before each transaction.
+            timed = "" if view.flavour == "mariadb" else f" AND {' '.join(TIMED_IDLE.format(seconds=seconds).split())}"
             return (
                 f"SELECT CONCAT('KILL ', ID) AS RUN FROM {_list_of(view)} WHERE COMMAND = 'Sleep' AND TIME >= {seconds}"
-                f" AND NOT ({' '.join(IS_KEPT.split())})"
+                f"{timed} AND NOT ({' '.join(IS_KEPT.split())})"
                 " AND ID NOT IN (SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX)"
                 " AND ID NOT IN (SELECT PROCESSLIST_ID FROM performance_schema.metadata_locks JOIN"
                 " performance_schema.threads ON THREAD_ID = OWNER_THREAD_ID WHERE PROCESSLIST_ID IS NOT NULL)"

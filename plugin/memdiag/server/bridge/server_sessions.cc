@@ -10,7 +10,6 @@
 
 #include "mutex_lock.h"
 #include "my_systime.h"
-#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/advice/holdings.h"
@@ -168,7 +167,8 @@ class Add_up : public Do_THD_Impl {
     found.idle_warnings += std::min<uint64_t>(
         perfschema::warnings(thd->get_psi()), thd->variables.max_error_count);
     found.idle_bytes += bytes.value_or(0);
-    if (m_now_s >= thd->query_start_in_secs() + long_s)
+    // SET TIMESTAMP does not set this clock.
+    if (m_now_us >= thd->start_utime + long_us)
       found.long_idle_bytes += bytes.value_or(0);
   }
 
@@ -176,7 +176,7 @@ class Add_up : public Do_THD_Impl {
 
  private:
   static constexpr uint64_t worth_asking_bytes = 1 << 20;
-  static constexpr int64_t long_s = 60;
+  static constexpr uint64_t long_us = 60'000'000;
   /** The instrument of strings, and those of what may keep some in a session
   that waits for a statement. */
   static constexpr const char *names_of_strings[] = {
@@ -221,8 +221,6 @@ class Add_up : public Do_THD_Impl {
   const uint64_t m_first_with_counts =
       perfschema::first_session_with_counts_of_locks();
   const uint64_t m_now_us = my_micro_time();
-  const int64_t m_now_s =
-      static_cast<int64_t>(clock_us(CLOCK_REALTIME) / 1000000);
 };
 
 /** Sessions that end wait for LOCK_thd_remove meanwhile, so the calling thread
