@@ -13,6 +13,7 @@
 #include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/advice/holdings.h"
+#include "plugin/memdiag/base/elapsed.h"
 #include "plugin/memdiag/server/bridge/perfschema.h"
 #include "sql/auth/sql_security_ctx.h"
 #include "sql/conn_handler/connection_handler_manager.h"
@@ -192,9 +193,11 @@ class Add_up : public Do_THD_Impl {
     if (!thd->handler_tables_hash.empty() || mode == LTM_LOCK_TABLES ||
         mode == LTM_PRELOCKED_UNDER_LOCK_TABLES)
       return true;
-    return thd->open_tables != nullptr &&
-           (thd->get_command() == COM_SLEEP ||
-            m_now_us >= thd->start_utime + short_us);
+    if (thd->open_tables == nullptr) return false;
+    // The start of a statement that has begun meanwhile is not to come.
+    const uint64_t start_us = thd->start_utime;
+    return thd->get_command() == COM_SLEEP ||
+           may_have_passed(short_us, start_us, my_micro_time());
   }
 
   void add_strings(THD *thd) {
