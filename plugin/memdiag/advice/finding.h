@@ -194,6 +194,10 @@ struct Situation {
   uint64_t table_keepers;
   /** super_read_only is ON. */
   bool is_read_only;
+  /** The server started with --skip-grant-tables, and finds no function of
+   * ours.
+   */
+  bool lacks_functions;
 };
 
 enum class Severity : uint8_t { note, warning, critical };

@@ -86,6 +86,9 @@ class Rules {
   /** The next smaller size that InnoDB takes; 0: there is none. */
   uint64_t whole_units(uint64_t bytes) const;
 
+  /** A statement, or what it takes to have it. */
+  std::string purge_of(const std::string &pool) const;
+
   /** The ceiling keeps the server below the limit. Statements wait or end
   there, and the kernel does not kill the server. */
   bool is_held() const;

@@ -117,6 +117,7 @@ advisor::Situation situation_of(Statement *statement) {
   server.dump_thread_bytes = sessions.dump_thread_bytes;
   server.table_keepers = sessions.table_keepers;
   server.is_read_only = opt_super_readonly;
+  server.lacks_functions = opt_noacl;
   server.trigger_bytes = trigger_bytes();
   server.tables = budget::tables(statement->innodb_components());
   server.buffer_pool_asked_bytes = start_settings::buffer_pool_asked_bytes();

@@ -480,6 +480,26 @@ TEST(Advisor, EachSituationHasItsFindingAndNoOther) {
   }
 }
 
+TEST(Advisor, WithoutFunctionsNoPurgeIsOffered) {
+  size_t offered = 0;
+  for (const Expected &expected : all_expected) {
+    Situation all = healthy();
+    expected.make(&all);
+    const auto count = [&all] {
+      size_t purges = 0;
+      for (const Finding &found : findings(all))
+        if ((found.remedy + found.statement.value_or(""))
+                .find("SELECT memdiag_purge(") != std::string::npos)
+          ++purges;
+      return purges;
+    };
+    offered += count();
+    all.lacks_functions = true;
+    EXPECT_EQ(0u, count()) << expected.name;
+  }
+  EXPECT_LE(4u, offered);
+}
+
 TEST(Advisor, NothingIsWrongWithAHealthyServer) {
   EXPECT_TRUE(findings(healthy()).empty());
 }
