@@ -204,6 +204,11 @@ function(memdiag_lead_server_calls)
   # sql/memdiag/session_begins.cc
   memdiag_lead_calls(mysqld sql/conn_handler/connection_handler_per_thread.cc
     "thd_prepare_connection[(]thd[)]" _Z22thd_prepare_connectionP3THD DEFINED sql/sql_connect.cc sql_main)
+  # plugin/memdiag/server/bridge/perfschema.cc
+  memdiag_lead_calls(mysqld storage/perfschema/table_setup_instruments.cc "update_metadata_derived_flags[(][)];"
+    _Z29update_metadata_derived_flagsv DEFINED storage/perfschema/pfs_instr.cc perfschema)
+  memdiag_lead_calls(mysqld storage/perfschema/table_setup_consumers.cc "update_instruments_derived_flags[(][)];"
+    _Z32update_instruments_derived_flagsv DEFINED storage/perfschema/pfs_instr.cc perfschema)
   # sql/memdiag/counted_locks.cc
   memdiag_lead_calls(mysqld storage/perfschema/table_uvar_by_thread.cc "find_thd[(]&finder[)]"
     _ZN18Global_THD_manager8find_thdEP13Find_THD_Impl DEFINED sql/mysqld_thd_manager.cc sql_main)

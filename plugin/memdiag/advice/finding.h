@@ -172,8 +172,9 @@ struct Situation {
   the server and for half of the sessions at least. Statements that end those
   which hold most find none without it. */
   bool sessions_are_counted;
-  /** It counts locks of names, and has lost none. Statements that end sessions
-  could not leave out those that keep some without it. */
+  /** It counts locks of names, has lost none, and has counted them for as long
+  as each session is connected. Statements that end sessions could not leave out
+  those that keep some without it. */
   bool locks_are_counted;
   /** Sessions of clients. */
   Reading clients;
@@ -193,6 +194,10 @@ struct Situation {
   uint64_t table_keepers;
   /** super_read_only is ON. */
   bool is_read_only;
+  /** The server started with --skip-grant-tables, and finds no function of
+   * ours.
+   */
+  bool lacks_functions;
 };
 
 enum class Severity : uint8_t { note, warning, critical };

@@ -582,7 +582,8 @@ std::string words_of_ending(const Holder &holder);
 
 /** Ends the sessions of clients that have been idle for a minute. It has a
 column RUN, too, and leaves out transactions and those who keep locks as
-well.
+well. A session whose last statement Performance Schema did not time is left,
+and one that has run none.
 @throws std::bad_alloc */
 std::string end_idle_sessions();
 

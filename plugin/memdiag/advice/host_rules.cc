@@ -49,9 +49,9 @@ class Host_rules : Rules {
               (host.tightest ? " (" + host.tightest->usage_file + ")" : "") +
               (held ? "; statements wait for memory (memdiag_memory_target)"
                     : ""),
-          "SELECT memdiag_purge('all'); then SET GLOBAL "
-          "innodb_buffer_pool_size = <less>, or raise the limit: systemctl "
-          "set-property <service> MemoryMax=" +
+          purge_of("all") +
+              "; then SET GLOBAL innodb_buffer_pool_size = <less>, or raise "
+              "the limit: systemctl set-property <service> MemoryMax=" +
               text("%" PRIu64 "M", *limit / mib * 5 / 4));
     else if (host.machine_bytes && host.available_bytes &&
              static_cast<double>(*host.available_bytes) <
@@ -59,8 +59,9 @@ class Host_rules : Rules {
       add("machine_near_its_limit", Severity::warning, "machine", "host",
           size(*host.available_bytes) + " of " + size(*host.machine_bytes) +
               " are available",
-          "SELECT memdiag_purge('all'); see which other processes run here: ps "
-          "-eo rss,comm --sort=-rss");
+          purge_of("all") +
+              "; see which other processes run here: ps -eo rss,comm "
+              "--sort=-rss");
     if (host.oom_kills && *host.oom_kills > 0) judge_kills(*host.oom_kills);
   }
 
@@ -81,7 +82,7 @@ class Host_rules : Rules {
           host.is_pressure_of_cgroup ? "cgroup" : "machine", "host",
           text("in %.0f%% of the last 10 s a task waited for memory",
                *host.pressure_some_avg10),
-          "SELECT memdiag_purge('all')");
+          purge_of("all"));
     if (host.oom_score_adj && *host.oom_score_adj > 0)
       add("oom_score", Severity::note, "machine", "misconfiguration",
           text("oom_score_adj is %" PRId64
@@ -174,8 +175,9 @@ class Host_rules : Rules {
                        : "is above " + limit + " already") +
             words_of_ceiling(),
         "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY ORDER BY TIME "
-        "DESC LIMIT 1 names the pool that grows; SELECT "
-        "memdiag_purge('all') gives back what is unused");
+        "DESC LIMIT 1 names the pool that grows; " +
+            purge_of("all") +
+            (m_now.lacks_functions ? "" : " gives back what is unused"));
   }
 
   /** The ceiling lets the server come near this limit, and keeps it there. */

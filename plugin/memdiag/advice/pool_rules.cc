@@ -63,11 +63,11 @@ class Pool_rules : Rules {
           words_of_growth(pool, part), remedy_of_cache(which));
     if (pool.dirty_bytes && is_large(*pool.dirty_bytes)) {
       const uint64_t bytes = at_most_rss(*pool.dirty_bytes);
-      Finding &unused = add("unused_pages", Severity::note, name, "cache",
-                            size(bytes) + " of unused pages are kept",
-                            "SELECT memdiag_purge('" + name + "')");
+      Finding &unused =
+          add("unused_pages", Severity::note, name, "cache",
+              size(bytes) + " of unused pages are kept", purge_of(name));
       unused.bytes = bytes;
-      unused.statement = unused.remedy;
+      if (!m_now.lacks_functions) unused.statement = unused.remedy;
     }
     if (pool.live_bytes && pool.active_bytes &&
         *pool.active_bytes > *pool.live_bytes) {

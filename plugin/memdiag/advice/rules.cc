@@ -116,6 +116,12 @@ uint64_t Rules::whole_units(uint64_t bytes) const {
   return unit == 0 ? 0 : bytes / unit * unit;
 }
 
+std::string Rules::purge_of(const std::string &pool) const {
+  return m_now.lacks_functions
+             ? "memdiag_purge() needs a start without --skip-grant-tables"
+             : "SELECT memdiag_purge('" + pool + "')";
+}
+
 bool Rules::is_held() const {
   return m_now.ceiling && m_now.ceiling->acts &&
          m_now.ceiling->level != ceiling::Level::unknown;

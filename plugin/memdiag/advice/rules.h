@@ -34,8 +34,9 @@ inline constexpr const char *growth_of_a_cache = "growth_of_a_cache";
 inline constexpr const char *locks_are_not_counted =
     "; no statement can leave out sessions that keep locks, which KILL "
     "releases: Performance Schema does not count locks of names (instrument "
-    "wait/lock/metadata/sql/mdl, consumer global_instrumentation), or has lost "
-    "some (Performance_schema_metadata_lock_lost)";
+    "wait/lock/metadata/sql/mdl, consumer global_instrumentation), began to "
+    "after some session had connected, or has lost some "
+    "(Performance_schema_metadata_lock_lost)";
 
 std::string size(double bytes);
 std::string size(uint64_t bytes);
@@ -84,6 +85,9 @@ class Rules {
   uint64_t not_counted_bytes() const;
   /** The next smaller size that InnoDB takes; 0: there is none. */
   uint64_t whole_units(uint64_t bytes) const;
+
+  /** A statement, or what it takes to have it. */
+  std::string purge_of(const std::string &pool) const;
 
   /** The ceiling keeps the server below the limit. Statements wait or end
   there, and the kernel does not kill the server. */

@@ -199,6 +199,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.trigger_bytes = server.trigger_bytes;
   situation.table_keepers = server.table_keepers;
   situation.is_read_only = server.is_read_only;
+  situation.lacks_functions = server.lacks_functions;
   if (server.tables.definitions != 0)
     situation.table_definitions = server.tables.definitions;
   situation.host = host;

@@ -55,6 +55,7 @@ struct Server_facts {
   uint64_t table_keepers{0};
   /** As in Situation. */
   bool is_read_only{false};
+  bool lacks_functions{false};
   /** What programs of triggers have of memory/sql/sp_head::main_mem_root. */
   uint64_t trigger_bytes{0};
   /** Resident, of mapped files of temporary tables. */

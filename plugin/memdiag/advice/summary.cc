@@ -307,13 +307,17 @@ class Summary {
             std::move(statement));
     };
     const char *const free_of_cost = "unused: costs nothing";
-    add_one("all pools", all, free_of_cost, "SELECT memdiag_purge('all')");
+    const auto purge_of = [this](const std::string &pool) {
+      return m_facts.lacks_functions ? std::string()
+                                     : "SELECT memdiag_purge('" + pool + "')";
+    };
+    add_one("all pools", all, free_of_cost, purge_of("all"));
     // One row is above, three caches follow, and temporary tables if any.
     keep_largest(&unused,
                  most_reclaimable - (temporary_tables < worth_bytes ? 4 : 5));
     for (const Amount &pool : unused)
       add_one("pool " + pool.name, pool.bytes, free_of_cost,
-              "SELECT memdiag_purge('" + pool.name + "')");
+              purge_of(pool.name));
     // No FLUSH that would wait for a session that keeps tables.
     if (m_facts.table_keepers == 0)
       add_one("table caches", table_caches, "at most; waits for queries",
@@ -431,6 +435,7 @@ Facts make_facts(uint64_t now_us, const Snapshot &snapshot,
                            snapshot.pools[i].held_bytes};
   facts.holdings = situation.holdings;
   facts.table_keepers = situation.table_keepers;
+  facts.lacks_functions = situation.lacks_functions;
   const Reading &unit = situation.buffer_pool_unit_bytes;
   if (situation.buffer_pool_bytes && unit)
     facts.buffer_pool_step_bytes =

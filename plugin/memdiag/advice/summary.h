@@ -78,6 +78,7 @@ struct Facts {
   std::span<const advisor::Holding> holdings;
   /** As in Situation. */
   uint64_t table_keepers;
+  bool lacks_functions;
   /** The next smaller buffer pool has so much less. Empty: not known. */
   Reading buffer_pool_step_bytes;
   std::array<Peak, pool_count> pool_peaks;

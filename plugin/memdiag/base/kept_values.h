@@ -36,6 +36,14 @@ class Kept_values {
     return m_entries.back().value;
   }
 
+  /** nullptr: the session has none. */
+  std::shared_ptr<T> find(uint64_t session) {
+    const std::lock_guard<std::mutex> guard(m_mutex);
+    for (const Entry &entry : m_entries)
+      if (entry.session == session) return entry.value;
+    return nullptr;
+  }
+
   /** Drops each value that has not been used for keep_us and whose last
   statement has ended.
   @param has_ended  bool(session, query): the session runs the statement no more

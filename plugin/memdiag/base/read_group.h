@@ -6,7 +6,8 @@
   counters of all threads, twenty files of the kernel. Statements of one session
   therefore form a read group, and share these readings, while
   - they follow each other with no other statement in between,
-  - none of them reads a table that another one of the group has read, and
+  - none of them reads a table that another one of the group has read,
+  - none of them purges, and
   - the group is younger than max_age_us.
   Any other statement that reads a table begins a new group.
 
@@ -29,9 +30,10 @@ class Read_group {
     uint64_t session;
     /** Unique in the server. */
     uint64_t query;
-    /** Position among the statements that the client has sent. Empty: the
-    statement is a group of its own. Statements of a stored program are, because
-    the program does other things between two of them. */
+    /** Position among the statements that the client has sent. FLUSH STATUS and
+    a reset of the connection set it to 0, and can hide statements in between.
+    Empty: the statement is a group of its own. Statements of a stored program
+    are, because the program does other things between two of them. */
     std::optional<uint64_t> number;
     /** A bit for each table that it reads. */
     uint64_t tables;
@@ -54,9 +56,14 @@ class Read_group {
       m_began_us = statement.time_us;
     }
     m_tables |= statement.tables;
+    const bool has_ended = same && !m_last.number;
     m_last = statement;
+    if (has_ended) m_last.number.reset();
     return same || next;
   }
+
+  /** No later statement joins the group. */
+  void end() { m_last.number.reset(); }
 
  private:
   Statement m_last{};

@@ -10,6 +10,8 @@ using kernel_text::unlimited;
 Group_search find_group(const kernel_text::Memory_cgroup &of,
                         const std::vector<kernel_text::Mount> &mounts) {
   Group_search found;
+  // The uppermost group has no limit, and a machine need not mount any.
+  found.is_hidden = of.path != "/";
   // The last fitting mount wins: it covers earlier ones at the same place.
   for (const kernel_text::Mount &mount : mounts) {
     const bool fits = of.version == 2 ? mount.type == "cgroup2"

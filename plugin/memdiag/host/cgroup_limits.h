@@ -33,8 +33,8 @@ struct Group {
 struct Group_search {
   /** Empty: no mount has the group. */
   std::optional<Group> group;
-  /** Groups of its version are mounted, but not this one: it may have any
-  limit. */
+  /** The process is in a group that no mount shows: it may have any limit.
+  False for the uppermost one where no group of its version is mounted. */
   bool is_hidden{false};
 };
 

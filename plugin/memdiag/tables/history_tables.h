@@ -56,7 +56,8 @@ inline constexpr Table history_table = [] {
               "RSS_PEAK_SESSION", Unit::none,
               "The session (PROCESSLIST_ID) with most memory when the peak had "
               "last risen by a mebibyte, as Performance Schema counts it. "
-              "NULL: Performance Schema is off."),
+              "NULL: Performance Schema is off, or counted no session's "
+              "memory."),
           column<Row, &Row::rss_peak_session_bytes>(
               "RSS_PEAK_SESSION_BYTES", Unit::bytes,
               "That session's memory then."),

@@ -1,11 +1,13 @@
 #include "plugin/memdiag/server/bridge/perfschema.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string_view>
 
 #include "my_sys.h"
 #include "plugin/memdiag/base/connect_attributes.h"
+#include "sql/mysqld_thd_manager.h"
 #include "storage/perfschema/pfs_account.h"
 #include "storage/perfschema/pfs_buffer_container.h"
 #include "storage/perfschema/pfs_builtin_memory.h"
@@ -19,8 +21,22 @@
 #include "storage/perfschema/pfs_visitor.h"
 #include "storage/perfschema/table_session_connect.h"
 
+void apply_to_locks() asm("__real__Z29update_metadata_derived_flagsv");
+void apply_to_locks_and_note() asm("__wrap__Z29update_metadata_derived_flagsv");
+void apply_to_all() asm("__real__Z32update_instruments_derived_flagsv");
+void apply_to_all_and_note() asm(
+    "__wrap__Z32update_instruments_derived_flagsv");
+
 namespace memdiag::perfschema {
 namespace {
+
+constinit std::atomic<uint64_t> first_with_counts{0};
+
+/** After a statement has switched the instrument of names' locks, or the
+consumer that all instruments need, off or on. */
+void note_switch() {
+  first_with_counts = Global_THD_manager::get_instance()->get_thread_id();
+}
 
 PFS_thread *known(PSI_thread *thread) {
   return pfs_initialized ? reinterpret_cast<PFS_thread *>(thread) : nullptr;
@@ -115,6 +131,8 @@ bool counts_locks_of_names() {
   return is_on() && flag_global_instrumentation &&
          global_metadata_class.m_enabled && global_mdl_container.m_lost == 0;
 }
+
+uint64_t first_session_with_counts_of_locks() { return first_with_counts; }
 
 bool counts_memory_of(PSI_thread *thread) {
   const PFS_thread *const pfs = known(thread);
@@ -230,3 +248,13 @@ std::optional<uint64_t> memory_bytes(PSI_thread *thread) {
 }
 
 }  // namespace memdiag::perfschema
+
+void apply_to_locks_and_note() {
+  apply_to_locks();
+  memdiag::perfschema::note_switch();
+}
+
+void apply_to_all_and_note() {
+  apply_to_all();
+  memdiag::perfschema::note_switch();
+}

@@ -4,6 +4,10 @@
   as Performance Schema's own tables do, without a lock: a fact of a session
   that changes meanwhile is empty.
 
+  The linker redirects the calls by which a statement applies a switch of an
+  instrument or of a consumer to this file (--wrap, in
+  cmake/upstream/product.cmake).
+
   The instrumentation of a thread must not go away during a call; nullptr, as
   with performance_schema=OFF, is one of which nothing is known.
 
@@ -37,6 +41,10 @@ bool is_on();
 /** Locks of names (metadata_locks) are counted from when they are taken, and
 there was room for each. */
 bool counts_locks_of_names();
+
+/** Sessions of a lower PROCESSLIST_ID may have locks without a row: they were
+there when a statement last switched these counts off or on. 0: none did. */
+uint64_t first_session_with_counts_of_locks();
 
 /** The thread's allocations are counted for it, by instrument. */
 bool counts_memory_of(PSI_thread *thread);

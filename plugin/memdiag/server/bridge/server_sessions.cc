@@ -10,10 +10,10 @@
 
 #include "mutex_lock.h"
 #include "my_systime.h"
-#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/advice/holdings.h"
+#include "plugin/memdiag/base/elapsed.h"
 #include "plugin/memdiag/server/bridge/perfschema.h"
 #include "sql/auth/sql_security_ctx.h"
 #include "sql/conn_handler/connection_handler_manager.h"
@@ -160,13 +160,16 @@ class Add_up : public Do_THD_Impl {
     }
     if (!is_client(thd)) return;
     ++found.clients;
+    if (thd->thread_id() < m_first_with_counts)
+      ++found.clients_before_counts_of_locks;
     if (perfschema::counts_memory_of(thd->get_psi())) ++found.counted_clients;
     if (thd->get_command() != COM_SLEEP) return;
     ++found.idle_clients;
     found.idle_warnings += std::min<uint64_t>(
         perfschema::warnings(thd->get_psi()), thd->variables.max_error_count);
     found.idle_bytes += bytes.value_or(0);
-    if (m_now_s >= thd->query_start_in_secs() + long_s)
+    // SET TIMESTAMP does not set this clock.
+    if (m_now_us >= thd->start_utime + long_us)
       found.long_idle_bytes += bytes.value_or(0);
   }
 
@@ -174,7 +177,7 @@ class Add_up : public Do_THD_Impl {
 
  private:
   static constexpr uint64_t worth_asking_bytes = 1 << 20;
-  static constexpr int64_t long_s = 60;
+  static constexpr uint64_t long_us = 60'000'000;
   /** The instrument of strings, and those of what may keep some in a session
   that waits for a statement. */
   static constexpr const char *names_of_strings[] = {
@@ -190,9 +193,11 @@ class Add_up : public Do_THD_Impl {
     if (!thd->handler_tables_hash.empty() || mode == LTM_LOCK_TABLES ||
         mode == LTM_PRELOCKED_UNDER_LOCK_TABLES)
       return true;
-    return thd->open_tables != nullptr &&
-           (thd->get_command() == COM_SLEEP ||
-            m_now_us >= thd->start_utime + short_us);
+    if (thd->open_tables == nullptr) return false;
+    // The start of a statement that has begun meanwhile is not to come.
+    const uint64_t start_us = thd->start_utime;
+    return thd->get_command() == COM_SLEEP ||
+           may_have_passed(short_us, start_us, my_micro_time());
   }
 
   void add_strings(THD *thd) {
@@ -216,9 +221,9 @@ class Add_up : public Do_THD_Impl {
 
   const Ask_counted &m_counted;
   const bool m_asks_strings;
+  const uint64_t m_first_with_counts =
+      perfschema::first_session_with_counts_of_locks();
   const uint64_t m_now_us = my_micro_time();
-  const int64_t m_now_s =
-      static_cast<int64_t>(clock_us(CLOCK_REALTIME) / 1000000);
 };
 
 /** Sessions that end wait for LOCK_thd_remove meanwhile, so the calling thread

@@ -90,6 +90,9 @@ struct Totals {
   statements (HANDLER, LOCK TABLES), or that run a statement on tables for ten
   seconds already. */
   uint64_t table_keepers;
+  /** Sessions of clients that may have locks of names without a row
+  (perfschema::first_session_with_counts_of_locks()). */
+  uint64_t clients_before_counts_of_locks;
 };
 
 /** @param counted  called only if a replica's session may hold 1 MiB

@@ -16,6 +16,7 @@
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/server/functions/sql_function.h"
+#include "plugin/memdiag/server/tables/statement.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "sql/current_thd.h"
 #include "sql/derror.h"
@@ -81,6 +82,7 @@ bool purge(UDF_ARGS *args, std::string *json) {
     raise_unknown_pool(("'" + std::string(name.substr(0, 64)) + "'").c_str());
     return false;
   }
+  statement_readings::end_group(thd);
   const Interruptible until_killed(sql_function::is_killed, thd);
   const purging::Receipt receipt =
       pool ? purging::purge(*pool) : purging::purge_all();

@@ -296,6 +296,10 @@ void Statement::warn(const std::string &text) {
 
 void Statement::forget_readings() { m_cache->readings = {}; }
 
+void statement_readings::end_group(THD *thd) {
+  if (const auto cache = caches().find(thd->thread_id())) cache->group.end();
+}
+
 int statement_readings::start() {
   const int error = worker().start("memdiag_read", run);
   worker_runs = error == 0;

@@ -110,6 +110,9 @@ class Statement {
 
 namespace statement_readings {
 
+/** No later statement of the session gets the readings that it has now. */
+void end_group(THD *thd);
+
 /** Start and stop the thread that frees readings.
 @return as Worker::start() */
 int start();

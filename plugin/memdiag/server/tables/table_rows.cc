@@ -110,12 +110,14 @@ advisor::Situation situation_of(Statement *statement) {
   server.idle_warnings = sessions.idle_warnings;
   server.sessions = sessions.clients;
   server.counted_sessions = sessions.counted_clients;
-  server.locks_are_counted = perfschema::counts_locks_of_names();
+  server.locks_are_counted = perfschema::counts_locks_of_names() &&
+                             sessions.clients_before_counts_of_locks == 0;
   server.idle_sessions = {sessions.idle_clients, sessions.idle_bytes,
                           sessions.long_idle_bytes};
   server.dump_thread_bytes = sessions.dump_thread_bytes;
   server.table_keepers = sessions.table_keepers;
   server.is_read_only = opt_super_readonly;
+  server.lacks_functions = opt_noacl;
   server.trigger_bytes = trigger_bytes();
   server.tables = budget::tables(statement->innodb_components());
   server.buffer_pool_asked_bytes = start_settings::buffer_pool_asked_bytes();

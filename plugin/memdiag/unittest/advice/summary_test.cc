@@ -349,6 +349,11 @@ TEST_F(SummaryTest, WhatCanBeHadBack) {
                    "get back|full-text caches|30 MiB|by OPTIMIZE LOCAL TABLE|",
                    "get back|buffer pool|1.50 GiB|at most: read again on use|"
                    "SET GLOBAL innodb_buffer_pool_size = <less>"}));
+  facts.lacks_functions = true;
+  EXPECT_EQ("get back|all pools|102 MiB|"s + unused + '|',
+            answers("get back")[0]);
+  EXPECT_EQ("get back|pool statement|60 MiB|"s + unused + '|',
+            answers("get back")[1]);
   // The advice has a statement that runs as it stands.
   findings = {finding_of("full-text caches", 30 * mib, std::string(48, 's'))};
   EXPECT_EQ(

@@ -17,6 +17,8 @@ TEST(KeptValuesTest, ASessionHasOneValue) {
   *values.of(1, 10, 0) = 5;
   EXPECT_EQ(*values.of(1, 11, 0), 5);
   EXPECT_EQ(*values.of(2, 12, 0), 0);
+  EXPECT_EQ(values.find(1), values.of(1, 13, 0));
+  EXPECT_EQ(values.find(3), nullptr);
 }
 
 TEST(KeptValuesTest, AnOldValueOfAnEndedStatementIsDropped) {

@@ -72,6 +72,15 @@ TEST_F(ReadGroupTest, WithoutANumberItIsAGroupOfItsOwn) {
   EXPECT_FALSE(group.continues_with(other));
 }
 
+TEST_F(ReadGroupTest, AfterAPurgeOnlyItsOwnStatementGoesOn) {
+  group.end();
+  EXPECT_TRUE(group.continues_with(statement));
+  const Read_group::Statement first = next(2);
+  EXPECT_FALSE(group.continues_with(first));
+  statement = first;
+  EXPECT_TRUE(group.continues_with(next(4)));
+}
+
 TEST_F(ReadGroupTest, AnOldGroupEnds) {
   Read_group::Statement other = next();
   other.time_us = statement.time_us + Read_group::max_age_us;

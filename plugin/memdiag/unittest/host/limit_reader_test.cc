@@ -216,6 +216,12 @@ TEST(LimitReader, AGroupThatNoMountShowsMayHaveAnyLimit) {
         // Another container's.
         Placed{"4:memory:/docker/1\n",
                "35 31 0:32 /docker/2 /cg rw - cgroup cgroup rw,memory\n"},
+        // No group is mounted.
+        Placed{"4:memory:/a\n",
+               "32 31 0:29 /b /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"},
+        // Another file system shows a container's groups there.
+        Placed{"0::/lxc/1\n",
+               "31 23 0:28 / /sys/fs/cgroup rw - fuse.lxcfs lxcfs rw\n"},
         // A text of another form.
         Placed{"memory\n", v1_mount}}) {
     SCOPED_TRACE(std::string(placed.membership) + placed.mounts);
@@ -247,12 +253,7 @@ TEST(LimitReader, WithoutAMountOfMemoryGroupsTheMachineIsTheLimit) {
       "41 31 0:38 /../.. /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
   for (const Placed &placed :
        {Placed{"0::/\n", ""}, Placed{"", ""}, Placed{"", unified},
-        Placed{"4:cpu:/a\n", unified}, Placed{"4:memory:/\n0::/\n", unified},
-        Placed{"4:memory:/a\n",
-               "32 31 0:29 /b /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"},
-        // Another file system shows a container's groups there.
-        Placed{"0::/lxc/1\n",
-               "31 23 0:28 / /sys/fs/cgroup rw - fuse.lxcfs lxcfs rw\n"}}) {
+        Placed{"4:cpu:/a\n", unified}, Placed{"4:memory:/\n0::/\n", unified}}) {
     SCOPED_TRACE(std::string(placed.membership) + placed.mounts);
     Tree tree(write_v2);
     tree.write("/proc/self/cgroup", placed.membership);
