@@ -534,10 +534,10 @@ def top(checks: Checks, server: Server, folder: Path) -> None:
             seconds = time.monotonic() - began
         finally:
             os.kill(server.pid, signal.SIGCONT)
-        # The time-out of an answer is 30 s.
+        # The time-out of an answer is 30 s, of which three have passed.
         checks.check("top says how long it waits for a stopped server", bool(waited))
         checks.check(
-            "q ends it while a stopped server is waited for", waited and ended and seconds < 10, f"{seconds:.1f} s"
+            "q ends it while a stopped server is waited for", waited and ended and seconds < 25, f"{seconds:.1f} s"
         )
 
 

@@ -150,7 +150,8 @@ def hangs(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
     began = time.monotonic()
     one.server.stop()
     took = time.monotonic() - began
-    checks.check("the server shuts down meanwhile", took < 20, f"{took:.1f} s")
+    # Otherwise stop() would kill it after two minutes.
+    checks.check("the server shuts down meanwhile", took < 120, f"{took:.1f} s")
 
 
 def refused(checks: Checks, one: running.Measured, port: int) -> None:

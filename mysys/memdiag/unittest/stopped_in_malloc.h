@@ -30,7 +30,7 @@ inline constinit std::atomic<bool> goes_on{true};
 inline void on_event(bool, uint64_t, uint64_t) {
   if (!stops || memdiag::ceiling::thread.busy) return;
   const unsigned number = ++stopped;
-  for (int ms = 0; answered != number && ms < 2000; ++ms) usleep(1000);
+  for (int ms = 0; answered != number && ms < 60'000; ++ms) usleep(1000);
   stops = goes_on = answered == number;
 }
 }  // namespace stopped_in_malloc

@@ -2030,7 +2030,8 @@ TEST_F(Ceiling, a_rollback_does_not_wait_for_the_lane) {
     begin_with_large_block(&passed);
     (void)end();
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int i = 0; i < 1000 && !passed; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(passed);
   end();
   rounds.end_one();
@@ -2270,8 +2271,20 @@ TEST_F(Ceiling, one_that_was_told_to_end_does_not_go_on_for_that) {
 }
 
 TEST_F(Ceiling, a_crowd_leaves_the_lane_one_by_one) {
-  begin_statement();
+  static std::atomic<int> waiting;
+  waiting = 0;
+  static constexpr Owner owner{.is_large = [] {
+    ++waiting;
+    return true;
+  }};
+  const auto until = [](auto holds) {
+    for (int i = 0; i < 1000 && !holds(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return holds();
+  };
+  begin_statement(&owner);
   take_lane();
+  const int others_wait = waiting + 4;
   const uint64_t waits = counters.waits;
   const uint64_t went_on = counters.went_on;
   std::atomic<int> passed{0};
@@ -2282,22 +2295,22 @@ TEST_F(Ceiling, a_crowd_leaves_the_lane_one_by_one) {
       on_event(true, 0, 0);
       on_event(true, 2 * mb, 0);
       ++passed;
-      while (passed > 0) std::this_thread::yield();
+      while (passed > 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       (void)end();
     });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  const auto go = [&](uint64_t us, uint64_t taken) {
+  EXPECT_TRUE(until([&] { return waiting == others_wait; }));
+  const auto go = [&](uint64_t us, uint64_t taken, int pass) {
     now_us += us;
     on_event(true, taken, 0);  // or the lane would be free
     rounds.end_one();
+    (void)until([&] { return passed >= pass; });
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(pass, passed);
   };
-  go(longest_ask_us, 2 * mb + 100'000);
-  EXPECT_EQ(1, passed);
-  go(250'000, 2 * mb + 200'000);
-  EXPECT_EQ(2, passed);
-  go(longest_ask_us, 2 * mb + 300'000);
-  EXPECT_EQ(4, passed);
+  go(longest_ask_us, 2 * mb + 100'000, 1);
+  go(250'000, 2 * mb + 200'000, 2);
+  go(longest_ask_us, 2 * mb + 300'000, 4);
   EXPECT_EQ(waits + 4, counters.waits);
   EXPECT_EQ(went_on + 4, counters.went_on);
   EXPECT_GE(counters.longest_wait_us, 2 * longest_ask_us);

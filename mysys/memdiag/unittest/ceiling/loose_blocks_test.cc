@@ -296,9 +296,12 @@ TEST_F(Loose, it_does_not_wait_for_a_giver_that_stands_still) {
   leave(4 * size + mb);
   allocate(m_blocks + 1, Replica_block::event);
   std::atomic<bool> stop{false};
-  std::thread clock([&stop] {
-    while (!stop) {
-      now_us += 10'000;
+  // It does not run away from a reader that loses the processor. After ten
+  // seconds it does: one that waits too long has an end even so.
+  const uint64_t enough_us = now_us + longest_ask_us + 1'000'000;
+  std::thread clock([&stop, enough_us] {
+    for (int i = 0; !stop; ++i) {
+      if (now_us < enough_us || i > 100'000) now_us += 10'000;
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
   });
