@@ -17,6 +17,9 @@
 
 namespace memdiag::ceiling {
 
+/** A thread is seen after so many bytes. */
+constexpr uint64_t interval_bytes = 64 << 10;
+
 enum class Level : uint8_t { unknown, green, yellow, red };
 inline constexpr const char *level_names[] = {"UNKNOWN", "GREEN", "YELLOW",
                                               "RED"};
@@ -35,8 +38,8 @@ struct Marks {
 };
 
 /** A control group's limit: the target is 1/32 below it, 32 MB at least.
-@param running  statements that run: each may allocate 64 KB before its thread
-                is seen to */
+@param running  statements that run: each may allocate interval_bytes before its
+                thread is seen */
 Marks marks_of_limit(uint64_t limit_bytes, uint64_t running);
 /** A target that the administrator gave. */
 Marks marks_of_target(uint64_t target_bytes, uint64_t running);
