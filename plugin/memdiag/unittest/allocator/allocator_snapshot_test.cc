@@ -27,6 +27,7 @@
 #include "plugin/memdiag/tables/allocator_tables.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "plugin/memdiag/tables/status_variables.h"
+#include "plugin/memdiag/unittest/snapshots.h"
 
 namespace memdiag {
 namespace {

@@ -21,6 +21,7 @@
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/unittest/snapshots.h"
 
 namespace memdiag {
 namespace {
