@@ -2,7 +2,9 @@
 #define MEMDIAG_TEXT_H
 
 #include <cstdarg>
+#include <cstddef>
 #include <cstdio>
+#include <span>
 #include <string>
 
 namespace memdiag {
@@ -16,6 +18,17 @@ __attribute__((format(printf, 1, 2))) inline std::string text(
   vsnprintf(buffer, sizeof buffer, format, arguments);
   va_end(arguments);
   return buffer;
+}
+
+/** Two lower-case digits for each byte. */
+inline std::string hex(std::span<const std::byte> bytes) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string result;
+  for (const std::byte byte : bytes) {
+    result += digits[std::to_integer<unsigned>(byte) >> 4];
+    result += digits[std::to_integer<unsigned>(byte) & 15];
+  }
+  return result;
 }
 
 }  // namespace memdiag
