@@ -1,3 +1,10 @@
+/*
+  Figures and bytes as texts.
+
+  Pure functions; the caller owns what they return. Threads: any.
+  Errors: std::bad_alloc.
+*/
+
 #ifndef MEMDIAG_TEXT_H
 #define MEMDIAG_TEXT_H
 
@@ -9,15 +16,16 @@
 
 namespace memdiag {
 
-/** Formats as printf() does, and cuts the result to 1,023 bytes. */
+/** Formats as printf() does, and cuts the result to 1,023 bytes.
+@return empty, too, if printf() would fail: the buffer is not written then */
 __attribute__((format(printf, 1, 2))) inline std::string text(
     const char *format, ...) {
   char buffer[1024];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(buffer, sizeof buffer, format, arguments);
+  const int length = vsnprintf(buffer, sizeof buffer, format, arguments);
   va_end(arguments);
-  return buffer;
+  return length < 0 ? "" : buffer;
 }
 
 /** Two lower-case digits for each byte. */
