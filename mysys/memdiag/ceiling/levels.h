@@ -7,7 +7,12 @@
   Unknown: no limit, or the kernel's figures could not be read. The ceiling then
   does nothing.
 
-  Pure functions. Units: bytes; microseconds.
+  These numbers were chosen: a plenty of 1/16 of the limit, 64 MB at least; a
+  reserve of 1/32, 16 MB at least; a target that is 1/32 below a control group's
+  limit, 32 MB at least; and 4 GB a second, the most that memory which no
+  malloc() takes is thought to grow.
+
+  Pure functions. Threads: any. Units: bytes; microseconds. No errors.
 */
 
 #ifndef MEMDIAG_CEILING_LEVELS_H
