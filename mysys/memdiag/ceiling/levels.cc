@@ -7,8 +7,6 @@ namespace memdiag::ceiling {
 namespace {
 
 constexpr int64_t mb = 1 << 20;
-/** A thread is seen after so many bytes (sensor.h). */
-constexpr int64_t interval_bytes = 64 << 10;
 constexpr int64_t growth_bytes_per_us = 4 << 10;
 constexpr uint64_t min_look_us = 1'000;
 constexpr uint64_t max_look_us = 250'000;
@@ -22,7 +20,8 @@ int64_t bounded(uint64_t bytes) {
 Marks marks(int64_t limit_bytes, int64_t target_bytes, uint64_t running) {
   const int64_t statements = bounded(std::min<uint64_t>(running, 1 << 20));
   return {target_bytes, std::max(64 * mb, limit_bytes / 16),
-          std::max({16 * mb, limit_bytes / 32, statements * interval_bytes})};
+          std::max({16 * mb, limit_bytes / 32,
+                    statements * int64_t{interval_bytes}})};
 }
 
 }  // namespace

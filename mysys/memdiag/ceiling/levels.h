@@ -7,7 +7,12 @@
   Unknown: no limit, or the kernel's figures could not be read. The ceiling then
   does nothing.
 
-  Pure functions. Units: bytes; microseconds.
+  These numbers were chosen: a plenty of 1/16 of the limit, 64 MB at least; a
+  reserve of 1/32, 16 MB at least; a target that is 1/32 below a control group's
+  limit, 32 MB at least; and 4 GB a second, the most that memory which no
+  malloc() takes is thought to grow.
+
+  Pure functions. Threads: any. Units: bytes; microseconds. No errors.
 */
 
 #ifndef MEMDIAG_CEILING_LEVELS_H
@@ -16,6 +21,9 @@
 #include <cstdint>
 
 namespace memdiag::ceiling {
+
+/** A thread is seen after so many bytes. */
+constexpr uint64_t interval_bytes = 64 << 10;
 
 enum class Level : uint8_t { unknown, green, yellow, red };
 inline constexpr const char *level_names[] = {"UNKNOWN", "GREEN", "YELLOW",
@@ -35,8 +43,8 @@ struct Marks {
 };
 
 /** A control group's limit: the target is 1/32 below it, 32 MB at least.
-@param running  statements that run: each may allocate 64 KB before its thread
-                is seen to */
+@param running  statements that run: each may allocate interval_bytes before its
+                thread is seen */
 Marks marks_of_limit(uint64_t limit_bytes, uint64_t running);
 /** A target that the administrator gave. */
 Marks marks_of_target(uint64_t target_bytes, uint64_t running);

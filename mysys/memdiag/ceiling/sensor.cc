@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/levels.h"
 #include "mysys/memdiag/ceiling/loose_blocks.h"
 #include "mysys/memdiag/ceiling/taken.h"
 #include "mysys/memdiag/ceiling/waiting.h"
@@ -157,6 +158,95 @@ void ask_for_loose_block(Thread *self, size_t size,
   if (generation.load(std::memory_order_relaxed) == 0) drop_coming(self);
 }
 
+/** A block that a pool asks for, of a thread that has a statement or serves a
+session that may wait. */
+struct Pool_block {
+  Pool pool;
+  /** 0: it is small; the thread asks for what it has taken already. */
+  int64_t bytes;
+  /** The watcher sees it. */
+  bool watched;
+  bool large;
+  /** Upstream looks whether it got the block. */
+  bool users_look{false};
+  /** It is of a value that the session keeps. */
+  bool keeps{false};
+};
+
+/** The block is promised, before the thread has it. */
+void count(Thread *self, const Pool_block &block) {
+  settle(self);
+  drop_coming(self);
+  if (block.watched) {
+    account.promise(block.bytes);
+    self->coming_bytes = block.bytes;
+  } else {
+    promise(self, block.bytes);
+  }
+  self->asked_bytes = block.bytes;
+  self->asked_without |= !self->in_statement;
+  look();
+}
+
+/** The thread does not get the block. */
+void forget(Thread *self) {
+  drop_coming(self);
+  settle(self);
+  self->asked_bytes = 0;
+}
+
+/** look() may have been the first to see it. */
+bool is_short(Pool pool) {
+  return asking.load(std::memory_order_relaxed) != 0 && waits_for(pool) &&
+         account.level() == Level::red;
+}
+
+/** Between two statements, the block is of a text or of a value. */
+void ask_before_statement(Thread *self, const Pool_block &block) {
+  if (self->sends_value) see_drops(self);
+  if (!block.keeps && waits_for(block.pool)) {
+    if (ask_owner(&Owner::text_comes, true))
+      wait_as_beginner(self, block.bytes);
+    else
+      tell_large(self);
+  }
+  if (block.keeps && !std::exchange(self->sends_value, true))
+    self->drops_of_values = ask_owner(&Owner::drops_of_values, uint64_t{0});
+}
+
+/** Waits while memory is short.
+@param waited_us  set if it waits, or has waited */
+bool is_refused(Thread *self, const Pool_block &block, uint64_t *waited_us) {
+  // It has waited, and the packet is read.
+  if (self->text_in_vain && block.bytes <= small_bytes) return false;
+  if (block.keeps && self->value_in_vain && account.left_bytes() < 0) {
+    *waited_us = self->value_waited_us;
+    return true;
+  }
+  const bool may =
+      block.users_look && !ask_owner(&Owner::writes_for_good, false);
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  const bool goes_on = wait(
+      self, block.bytes,
+      {.refusal = block.keeps ? Refusal::after_the_wait
+                              : refusal_of(block.pool, block.watched, may),
+       .raise = true,
+       .small = !block.large && self->taker.grown_bytes.load(
+                                    std::memory_order_relaxed) < small_bytes});
+  *waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
+  return !goes_on;
+}
+
+void refuse(Thread *self, const Pool_block &block, uint64_t waited_us) {
+  if (block.keeps) {
+    self->value_in_vain = true;
+    self->value_waited_us = waited_us;
+  }
+  forget(self);
+  tell_owner(&Owner::refused, waited_us);
+  self->error_is_raised = true;
+}
+
 }  // namespace
 
 void on_event(bool, uint64_t allocated, uint64_t freed) {
@@ -254,76 +344,25 @@ bool on_ask(Pool pool, size_t size, pools::Account account_of_block) {
   if (!owes && !large && !ends) return true;
   const Busy busy(self);
   if (!self->in_statement && ask_owner(&Owner::never_waits, false)) return true;
-  const int64_t bytes =
-      large ? static_cast<int64_t>(std::min<size_t>(size, INT64_MAX / 4)) : 0;
-  settle(self);
-  drop_coming(self);
-  if (watched) {
-    account.promise(bytes);
-    self->coming_bytes = bytes;
-  } else {
-    promise(self, bytes);
-  }
-  self->asked_bytes = bytes;
-  self->asked_without |= !self->in_statement;
-  look();
-  const auto forget = [self] {
-    drop_coming(self);
-    settle(self);
-    self->asked_bytes = 0;
-  };
-  // look() may have been the first to see that memory is short.
-  const auto is_short = [pool] {
-    return asking.load(std::memory_order_relaxed) != 0 && waits_for(pool) &&
-           account.level() == Level::red;
-  };
-  if (watched && may_be_smaller(account_of_block) && is_short()) {
-    forget();
+  Pool_block block{.pool = pool,
+                   .bytes = large ? static_cast<int64_t>(
+                                        std::min<size_t>(size, INT64_MAX / 4))
+                                  : 0,
+                   .watched = watched,
+                   .large = large};
+  count(self, block);
+  if (watched && may_be_smaller(account_of_block) && is_short(pool)) {
+    forget(self);
     return false;
   }
-  const bool users_look =
+  block.users_look =
       pools::may_be_refused[account_of_block].load(std::memory_order_relaxed);
-  const bool keeps = pool == Pool::session && users_look &&
-                     ask_owner(&Owner::keeps_value, false);
-  if (self->sends_value && !self->in_statement) see_drops(self);
-  if (!self->in_statement && !keeps && waits_for(pool)) {
-    if (ask_owner(&Owner::text_comes, true))
-      wait_as_beginner(self, bytes);
-    else
-      tell_large(self);
-  }
-  if (keeps && !self->in_statement && !std::exchange(self->sends_value, true))
-    self->drops_of_values = ask_owner(&Owner::drops_of_values, uint64_t{0});
+  block.keeps = pool == Pool::session && block.users_look &&
+                ask_owner(&Owner::keeps_value, false);
+  if (!self->in_statement) ask_before_statement(self, block);
   uint64_t waited_us = 0;
-  const auto is_refused = [&] {
-    // It has waited, and the packet is read.
-    if (self->text_in_vain && bytes <= small_bytes) return false;
-    if (keeps && self->value_in_vain && account.left_bytes() < 0) {
-      waited_us = self->value_waited_us;
-      return true;
-    }
-    const bool may = users_look && !ask_owner(&Owner::writes_for_good, false);
-    const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
-    const bool goes_on =
-        wait(self, bytes,
-             {.refusal = keeps ? Refusal::after_the_wait
-                               : refusal_of(pool, watched, may),
-              .raise = true,
-              .small = !large && self->taker.grown_bytes.load(
-                                     std::memory_order_relaxed) < small_bytes});
-    waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
-    return !goes_on;
-  };
-  const bool may_have = !is_short() || !is_refused();
-  if (!may_have) {
-    if (keeps) {
-      self->value_in_vain = true;
-      self->value_waited_us = waited_us;
-    }
-    forget();
-    tell_owner(&Owner::refused, waited_us);
-    self->error_is_raised = true;
-  }
+  const bool may_have = !is_short(pool) || !is_refused(self, block, &waited_us);
+  if (!may_have) refuse(self, block, waited_us);
   (void)ends_at_once(self);
   if (self->text_in_vain && ask_owner(&Owner::gives_up, false))
     self->text_in_vain = false;

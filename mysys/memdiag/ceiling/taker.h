@@ -18,9 +18,6 @@
 
 namespace memdiag::ceiling {
 
-/** A thread is seen after so many bytes. */
-constexpr uint64_t interval_bytes = 64 << 10;
-
 extern Account account;
 extern Rounds rounds;
 extern Tokens tokens;

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <string_view>
 
-#include "mysys/memdiag/profiling/hash.h"
+#include "mysys/memdiag/base/hash.h"
 
 namespace memdiag::profiling {
 namespace {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "mysys/memdiag/profiling/hash.h"
+#include "mysys/memdiag/base/hash.h"
 
 namespace memdiag::profiling {
 

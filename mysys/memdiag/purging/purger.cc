@@ -17,7 +17,7 @@ namespace {
 
 /** A purge that gave back less is not judged. A pool in which no more has come
 and gone is not purged, but left to decay. */
-constexpr uint64_t worth_bytes = 1 << 20;
+constexpr uint64_t worth_purging_bytes = 1 << 20;
 /** A burst has left this much more of a busy pool's pages than usual, and at
 least a quarter of what is usual and of what the pool needed: one of many
 threads that leaves its arena is no burst. */
@@ -34,8 +34,8 @@ constexpr uint32_t remembered_ms = 60000;
 arena took for a third of it have decayed. */
 constexpr uint32_t surplus_window_ms = 30000;
 /** A quiet purge of so little that is taken again each time waits for up to so
-many times worth_bytes. */
-constexpr uint64_t max_quiet_worth_bytes = 16 * worth_bytes;
+many times worth_purging_bytes. */
+constexpr uint64_t max_quiet_worth_bytes = 16 * worth_purging_bytes;
 
 /** Never destroyed: see Worker. */
 Worker &worker() {
@@ -91,10 +91,10 @@ void Watch::learn_when(Pool pool, Pool_watch *watch,
   const bool teaches = is_quiet && (was_wrong || whole);
   if (teaches)
     watch->quiet_worth_bytes =
-        given_back_bytes < worth_bytes && was_wrong
+        given_back_bytes < worth_purging_bytes && was_wrong
             ? std::min(watch->quiet_worth_bytes * 2, max_quiet_worth_bytes)
-            : worth_bytes;
-  if (given_back_bytes < worth_bytes) return;
+            : worth_purging_bytes;
+  if (given_back_bytes < worth_purging_bytes) return;
   if (is_quiet || purge.reason == Purge_reason::dirty_limit ||
       purge.reason == Purge_reason::excess)
     purging::note_refault(
@@ -135,7 +135,8 @@ void Watch::purge_resting(Pool pool, Pool_watch *watch, const Arenas &resting) {
 /** A surplus that was purged, and most of it taken again, is usual. */
 void Watch::learn(Pool_watch *watch, uint64_t given_back_bytes,
                   uint64_t taken_bytes, uint64_t surplus_bytes) {
-  if (given_back_bytes < worth_bytes || taken_bytes <= given_back_bytes / 2)
+  if (given_back_bytes < worth_purging_bytes ||
+      taken_bytes <= given_back_bytes / 2)
     return;
   watch->most_surplus_bytes =
       std::max(watch->most_surplus_bytes, surplus_bytes);
@@ -276,14 +277,14 @@ void Watch::purge_if_due(Pool pool, Pool_watch *watch) {
   for (Of_arena &arena : watch->arenas) arena.purged_ms_ago = UINT32_MAX;
   watch->trickle_worth_bytes =
       watch->was_busy
-          ? worth_bytes
+          ? worth_purging_bytes
           : std::min(watch->trickle_worth_bytes * 2, max_quiet_worth_bytes);
   watch->was_busy = false;
 }
 
 Watch::Watch() {
   for (Pool_watch &watch : m_pools)
-    watch.quiet_worth_bytes = watch.trickle_worth_bytes = worth_bytes;
+    watch.quiet_worth_bytes = watch.trickle_worth_bytes = worth_purging_bytes;
   for (size_t i = 0; i < pool_count; ++i)
     if (const auto last = purge_log::last_of(static_cast<Pool>(i)))
       m_pools[i].last_purge = last->sequence;

@@ -5,7 +5,7 @@
 
   Intervals of one thread nest: an interval ends before those that were open
   when it began. What one takes is also the outer ones'. Blocks are counted as
-  in mysys/memdiag/accounting/sessions.h: those of pools that have a route.
+  in mysys/memdiag/accounting/thread_bytes.h: those of pools that have a route.
 
   Threads: an interval is its thread's. No lock but for a thread's first block
   or interval; nothing is allocated. Units: bytes.

@@ -316,22 +316,21 @@ std::string holders_json() {
   for (const Holder &holder : holders) {
     result += result.empty() ? "[\n" : ",\n";
     result +=
-        "  {\n    \"name\": " + json_text(holder.name) +
-        ",\n    \"instruments\": " +
+        "  {\"name\": " + json_text(holder.name) + ", \"instruments\": " +
         json_list(holder.instruments,
                   [](std::string_view one) { return one; }) +
-        ",\n    \"pools\": " +
+        ", \"pools\": " +
         json_list(holder.pools, [](Pool pool) { return spec_of(pool).name; }) +
-        ",\n    \"usual_percent\": " + std::to_string(holder.usual_percent) +
-        ",\n    \"of_sessions\": " + (holder.of_sessions() ? "true" : "false") +
-        ",\n    \"statement\": " +
+        ", \"usual_percent\": " + std::to_string(holder.usual_percent) +
+        ", \"of_sessions\": " + (holder.of_sessions() ? "true" : "false") +
+        ", \"statement\": " +
         (holder.statement == nullptr ? "null" : json_text(holder.statement)) +
-        ",\n    \"variable\": " +
+        ", \"variable\": " +
         (holder.variable == nullptr ? "null" : json_text(holder.variable)) +
-        ",\n    \"least\": " + std::to_string(holder.least) +
-        ",\n    \"usual_bytes\": " + std::to_string(holder.usual_bytes) +
-        ",\n    \"of_expressions\": " +
-        (holder.of_expressions ? "true" : "false") + "\n  }";
+        ", \"least\": " + std::to_string(holder.least) +
+        ", \"usual_bytes\": " + std::to_string(holder.usual_bytes) +
+        ", \"of_expressions\": " + (holder.of_expressions ? "true" : "false") +
+        "}";
   }
   return result + "\n]\n";
 }

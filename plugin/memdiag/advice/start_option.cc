@@ -1,25 +1,16 @@
 #include "plugin/memdiag/advice/start_option.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
+
+#include "plugin/memdiag/base/size_text.h"
 
 namespace memdiag::advisor {
 namespace {
 
-/** As the server reads it: bytes, or a number with one of K, M, G, T, P, E. */
+/** As the server reads it. */
 std::optional<uint64_t> number_of(std::string_view text) {
-  constexpr std::string_view units = "KMGTPE";
-  uint64_t number = 0;
-  const char *const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{}) return std::nullopt;
-  if (rest == end) return number;
-  const size_t unit = units.find(static_cast<char>(*rest & ~0x20));
-  if (rest + 1 != end || unit == units.npos) return std::nullopt;
-  const size_t shift = 10 * (unit + 1);
-  if (number > (UINT64_MAX >> shift)) return std::nullopt;
-  return number << shift;
+  return bytes_of(text, "KMGTPE");
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ constexpr uint64_t minute_us = 60 * uint64_t{1000000};
 constexpr uint64_t hour_us = 60 * minute_us;
 
 /** Smaller growth and smaller amounts to get back are not shown. */
-constexpr int64_t worth_bytes = mib;
+constexpr int64_t shown_bytes = mib;
 
 /** Growth that no row names counts from a tenth of all. */
-constexpr int64_t large_part = 10;
+constexpr int64_t large_part_divisor = 10;
 
 /** Rows of each question; the first of `holds` and `grew` is the process. */
 constexpr size_t most_holders = 6;
@@ -209,11 +209,11 @@ class Summary {
         parts.push_back({std::string("pool ") + pool_specs[i].name, *grown});
     int64_t known = 0;
     for (const Amount &part : parts) known += part.bytes;
-    if (all && *all - known >= *all / large_part)
+    if (all && *all - known >= *all / large_part_divisor)
       parts.push_back({"other", *all - known});
     keep_largest(&parts, most_grown - 1);
     for (const Amount &part : parts)
-      if (part.bytes >= worth_bytes)
+      if (part.bytes >= shown_bytes)
         add("grew", part.name, growth(part.bytes),
             since + (part.name.starts_with("pool ") ? ", estimated" : ""));
   }
@@ -302,7 +302,7 @@ class Summary {
     }
     const auto add_one = [this](std::string what, int64_t bytes,
                                 const char *detail, std::string statement) {
-      if (bytes >= worth_bytes)
+      if (bytes >= shown_bytes)
         add("get back", std::move(what), size(at_most_rss(bytes)), detail,
             std::move(statement));
     };
@@ -314,7 +314,7 @@ class Summary {
     add_one("all pools", all, free_of_cost, purge_of("all"));
     // One row is above, three caches follow, and temporary tables if any.
     keep_largest(&unused,
-                 most_reclaimable - (temporary_tables < worth_bytes ? 4 : 5));
+                 most_reclaimable - (temporary_tables < shown_bytes ? 4 : 5));
     for (const Amount &pool : unused)
       add_one("pool " + pool.name, pool.bytes, free_of_cost,
               purge_of(pool.name));

@@ -131,7 +131,6 @@ constexpr Details detail_of = std::is_same_v<Row, Bin_row>       ? 1
                               : std::is_same_v<Row, Large_row>   ? 2
                               : std::is_same_v<Row, Extents_row> ? 4
                                                                  : 0;
-constexpr Details all_details = 7;
 
 struct Snapshot {
   Allocator_row allocator;

@@ -1,4 +1,9 @@
-/* The meaning of an errno, for messages. */
+/*
+  The meaning of an errno, for messages.
+
+  A pure function; the caller owns its text. Threads: any.
+  Errors: std::bad_alloc. The text of an unknown number says that it is unknown.
+*/
 
 #ifndef MEMDIAG_REASON_H
 #define MEMDIAG_REASON_H

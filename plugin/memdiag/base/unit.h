@@ -1,5 +1,7 @@
 /*
   The units of figures, as the reference page and MEMDIAG_HOST print them.
+
+  A pure function, whose texts live for ever. Threads: any. No errors.
 */
 
 #ifndef MEMDIAG_UNIT_H

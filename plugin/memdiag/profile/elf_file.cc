@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "mysys/memdiag/base/interruption.h"
+#include "plugin/memdiag/base/text.h"
 
 namespace memdiag::profile {
 namespace {
@@ -64,15 +65,8 @@ std::string build_id_in(std::span<const std::byte> notes, size_t alignment) {
     if (end > notes.size()) break;
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
         memcmp(&notes[name], "GNU", 4) == 0 && note.n_descsz != 0 &&
-        note.n_descsz <= max_build_id_bytes) {
-      std::string id;
-      for (uint64_t i = content; i < end; ++i) {
-        constexpr char digits[] = "0123456789abcdef";
-        id += digits[std::to_integer<unsigned>(notes[i]) >> 4];
-        id += digits[std::to_integer<unsigned>(notes[i]) & 15];
-      }
-      return id;
-    }
+        note.n_descsz <= max_build_id_bytes)
+      return hex(notes.subspan(content, note.n_descsz));
     notes = notes.subspan(std::min<uint64_t>(aligned(end), notes.size()));
   }
   return "";

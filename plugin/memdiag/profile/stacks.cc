@@ -1,22 +1,18 @@
 #include "plugin/memdiag/profile/stacks.h"
 
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "mysys/memdiag/base/interruption.h"
+#include "plugin/memdiag/base/text.h"
 #include "plugin/memdiag/profile/frames_text.h"
 #include "plugin/memdiag/profile/totals.h"
 
 namespace memdiag::profile {
 
 std::string digest_text(const Digest &digest) {
-  constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : digest) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
+  return hex(std::as_bytes(std::span(digest)));
 }
 
 Folded_stacks folded_stacks(const Profile &profile, const Symbols &symbols,

@@ -2,6 +2,9 @@
   The name of memdiag_profile() and the formats that it returns. Free of the
   server's headers: profile_function.cc registers the function, and the
   reference page is made from here.
+
+  Constants, whose functions change nothing; the caller owns what they return.
+  Threads: any. Errors: std::bad_alloc. Units: bytes.
 */
 
 #ifndef MEMDIAG_PROFILE_FORMATS_H

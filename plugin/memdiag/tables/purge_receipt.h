@@ -2,6 +2,9 @@
   The name of memdiag_purge() and its receipt. Free of the server's headers:
   purge_function.cc registers the function, and the reference page is made from
   here.
+
+  Constants, and pure functions whose results the caller owns. Threads: any.
+  Errors: std::bad_alloc. Units: those of each field.
 */
 
 #ifndef MEMDIAG_PURGE_RECEIPT_H

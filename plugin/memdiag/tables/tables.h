@@ -6,6 +6,9 @@
   server/tables/table_rows.cc that makes its rows.
 
   At most 64 tables: a statement has a bit for each (base/read_group.h).
+
+  Specs are constants, which live for ever. Threads: any. Errors: columns that
+  do not agree with the fingerprint of their table do not compile.
 */
 
 #ifndef MEMDIAG_TABLES_H

@@ -2,6 +2,8 @@
 
 namespace memdiag {
 
+// fts.cc has the same to the letter: UT_LOCATION_HERE names the file, by which
+// heap_routes.h chooses the pool.
 ib_rbt_t *words_in_heap(size_t sizeof_value, ib_rbt_arg_compare compare,
                         void *cmp_arg) {
   ib_rbt_t *tree =

@@ -126,6 +126,7 @@ class Ceiling : public testing::Test {
     for (int i = 0; i < 64; ++i) note_text(mb, 8 * mb);
   }
   ~Ceiling() override {
+    let_threads_wait(false);
     begin(0);
     end();
     transaction_ended();
@@ -136,6 +137,11 @@ class Ceiling : public testing::Test {
     EXPECT_EQ(0, account.asked_bytes());
     EXPECT_EQ(0, tokens.taken_bytes());
     set_clock_for_test(nullptr);
+  }
+
+  static void kernel_counts(int64_t bytes) {
+    kernel_bytes = bytes;
+    EXPECT_TRUE(account.read(now_us));
   }
 
   /** Of a thread whose growth is known. */
@@ -155,8 +161,7 @@ class Ceiling : public testing::Test {
   }
 
   static void make_red() {
-    kernel_bytes = 999 * mb;
-    EXPECT_TRUE(account.read(now_us));
+    kernel_counts(999 * mb);
     EXPECT_EQ(Level::red, account.level());
   }
   /** The calling thread's statement begins, and then there is no room. */
@@ -170,8 +175,7 @@ class Ceiling : public testing::Test {
   no plenty for another. */
   static void take_lane() {
     let_threads_ask(true);
-    kernel_bytes = 940 * mb;
-    EXPECT_TRUE(account.read(now_us));
+    kernel_counts(940 * mb);
     EXPECT_EQ(Level::yellow, account.level());
     on_event(true, 2 * mb, 0);
   }
@@ -224,8 +228,7 @@ TEST_F(Ceiling, a_reading_that_runs_is_over_before_the_level_is_unknown) {
 
 TEST_F(Ceiling, a_reading_replaces_what_was_charged) {
   account.charge(100 * mb);
-  kernel_bytes = 850 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(850 * mb);
   EXPECT_EQ(0, account.charged_bytes());
   EXPECT_EQ(150 * mb, account.left_bytes());
 }
@@ -246,8 +249,7 @@ TEST_F(Ceiling, the_kernel_is_read_after_4_mb_or_1_mb_when_memory_is_short) {
   EXPECT_FALSE(account.is_due(now_us));
   account.charge(1);
   EXPECT_TRUE(account.is_due(now_us));
-  kernel_bytes = 950 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(950 * mb);
   EXPECT_EQ(Level::yellow, account.level());
   account.charge(mb + 1);
   EXPECT_FALSE(account.is_due(now_us));
@@ -260,8 +262,7 @@ TEST_F(Ceiling, the_kernel_is_read_although_a_thread_frees_what_it_takes) {
   const uint64_t readings = account.readings();
   on_event(true, 10 * mb, 10 * mb);
   EXPECT_EQ(readings + 1, account.readings());
-  kernel_bytes = 100 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(100 * mb);
   on_event(true, 90 * mb, 90 * mb);
   EXPECT_EQ(readings + 2, account.readings()) << "much is left";
 }
@@ -740,13 +741,11 @@ TEST_F(Ceiling, a_block_that_is_not_looked_at_is_not_refused) {
   static constexpr Owner owner{.is_executing = [] { return true; }};
   Taker *const taker = begin_statement(&owner);
   let_threads_wait(true);
-  kernel_bytes = 990 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(990 * mb);
   taker->told_to_end = true;
   // Half of the reserve beyond the target is left.
   EXPECT_TRUE(on_ask(Pool::session, 8 * mb, strings));
-  kernel_bytes = 1010 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1010 * mb);
   EXPECT_FALSE(on_ask(Pool::session, 8 * mb, strings));
   EXPECT_TRUE(on_ask(Pool::session, 8 * mb, strings + 1));
 }
@@ -759,8 +758,7 @@ TEST_F(Ceiling, a_block_is_not_refused_where_what_is_half_done_stays) {
                                .writes_for_good = [] { return writes; }};
   Taker *const taker = begin_statement(&owner);
   let_threads_wait(true);
-  kernel_bytes = 1010 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1010 * mb);
   taker->told_to_end = true;
   EXPECT_TRUE(on_ask(Pool::session, 8 * mb, strings));
   writes = false;
@@ -774,8 +772,7 @@ TEST_F(Ceiling, an_executed_statement_that_is_to_end_gets_no_block_that_stays) {
   static constexpr Owner owner{.is_executing = [] { return executes; }};
   Taker *const taker = begin_statement_at_red(&owner);
   taker->told_to_end = true;
-  kernel_bytes = 1020 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1020 * mb);
   EXPECT_FALSE(on_ask(Pool::session, mb, strings));
   EXPECT_EQ(0, tokens.taken_bytes());
   executes = false;
@@ -1111,14 +1108,12 @@ TEST_F(Ceiling, while_a_client_sleeps_its_transaction_takes_no_reserve) {
   EXPECT_TRUE(room_for_commit(190 * mb));
   end();
   EXPECT_EQ(Level::red, account.level());
-  kernel_bytes = 900 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(900 * mb);
   client_sleeps();
   EXPECT_EQ(158 * mb, account.promised_bytes()) << "two reserves at most";
   client_is_back();
   EXPECT_EQ(190 * mb, account.promised_bytes());
-  kernel_bytes = 800 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(800 * mb);
   client_sleeps();
   EXPECT_EQ(184 * mb, account.promised_bytes());
   EXPECT_EQ(Level::yellow, account.level());
@@ -1353,7 +1348,6 @@ TEST_F(Ceiling, a_thread_that_sends_the_binary_log_neither_waits_nor_expects) {
     EXPECT_TRUE(on_ask(Pool::session, 12 * mb, strings));
   }
   EXPECT_EQ(waits, counters.waits);
-  let_threads_wait(false);
 }
 
 /** They are freed behind the last event of the former statement. */
@@ -1384,8 +1378,7 @@ TEST_F(Ceiling, behind_the_target_a_small_statement_waits) {
   const uint64_t waits = counters.waits;
   on_event(true, interval_bytes + 1, 0);
   EXPECT_EQ(waits, counters.waits);
-  kernel_bytes = 1005 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1005 * mb);
   const Giver giver(longest_ask_us, false);
   on_event(true, 2 * interval_bytes + 1, 0);
   EXPECT_EQ(waits + 1, counters.waits);
@@ -1397,12 +1390,10 @@ more than the reserve. */
 TEST_F(Ceiling, what_lets_a_small_statement_pass_ends_its_wait) {
   begin_statement_at_red();
   on_event(true, 1, 0);
-  kernel_bytes = 1005 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1005 * mb);
   on_ask(Pool::table_cache, 100);
   on_event(true, interval_bytes + 1, 0);
-  kernel_bytes = 1003 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1003 * mb);
   EXPECT_EQ(Level::red, account.level());
   const uint64_t waits = counters.waits;
   const Giver giver(20'000, false);
@@ -1413,8 +1404,7 @@ TEST_F(Ceiling, what_lets_a_small_statement_pass_ends_its_wait) {
 TEST_F(Ceiling, a_small_statement_waits_for_a_moment_in_all) {
   begin_statement_at_red();
   on_event(true, 1, 0);
-  kernel_bytes = 1005 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1005 * mb);
   const uint64_t went_on = counters.went_on;
   const Giver giver(20'000, false);
   const auto waited_us = [](uint64_t grown_bytes) {
@@ -1486,7 +1476,6 @@ TEST_F(Ceiling, a_text_waits_for_what_those_before_it_are_to_take) {
   rounds.end_one();
   other.join();
   EXPECT_TRUE(passed);
-  let_threads_wait(false);
 }
 
 /** Its pages are touched, and the kernel counts them. */
@@ -1514,8 +1503,7 @@ TEST_F(Ceiling, a_value_that_a_session_keeps_is_refused_after_the_wait) {
   EXPECT_TRUE(on_ask(Pool::session, mb, strings));
   EXPECT_EQ(0, account.expected_bytes()) << "it is no text of a statement";
   make_red();
-  kernel_bytes = 1001 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1001 * mb);
   const uint64_t waits = counters.waits;
   const uint64_t went_on = counters.went_on;
   const Giver giver(longest_ask_us, false);
@@ -1533,8 +1521,7 @@ TEST_F(Ceiling, a_value_that_comes_in_parts_is_refused_after_one_wait) {
   begin_statement(&owner);
   end();
   let_threads_ask(true);
-  kernel_bytes = 1001 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1001 * mb);
   {
     const Giver giver(longest_ask_us, false);
     EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings));
@@ -1546,14 +1533,12 @@ TEST_F(Ceiling, a_value_that_comes_in_parts_is_refused_after_one_wait) {
       << "the next part";
   EXPECT_EQ(waits, counters.waits);
   EXPECT_GE(said_us, longest_ask_us) << "the wait of the one before";
-  kernel_bytes = 500 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(500 * mb);
   EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings))
       << "there is room";
   begin(0);
   end();
-  kernel_bytes = 1001 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1001 * mb);
   const Giver giver(longest_ask_us, false);
   EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings));
   EXPECT_EQ(waits + 1, counters.waits) << "of another statement";
@@ -1564,8 +1549,7 @@ TEST_F(Ceiling, a_value_that_comes_in_parts_is_refused_after_one_wait) {
 TEST_F(Ceiling, the_parts_of_a_value_that_was_dropped_do_not_count) {
   await_value();
   next_is_part = true;
-  kernel_bytes = 1001 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1001 * mb);
   const Giver giver(longest_ask_us, false);
   EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings));
   end();
@@ -1593,8 +1577,7 @@ TEST_F(Ceiling, packets_of_one_value_wait_together_as_long_as_one) {
       << "the value begins";
   end();
   next_is_part = false;
-  kernel_bytes = 990 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(990 * mb);
   {
     const Giver giver(10'000, false);
     EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
@@ -1611,14 +1594,12 @@ TEST_F(Ceiling, packets_of_one_value_wait_together_as_long_as_one) {
   begin(0);
   end();
   EXPECT_EQ(0u, waited_for_text_us());
-  let_threads_wait(false);
 }
 
 /** EXECUTE has told the error, and passed no gate. */
 TEST_F(Ceiling, a_value_whose_refusal_was_told_waits_again) {
   await_value();
-  kernel_bytes = 1001 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(1001 * mb);
   const Giver giver(longest_ask_us, false);
   uint64_t waits = counters.waits;
   for (int i = 0; i < 3; ++i) {
@@ -1641,14 +1622,12 @@ TEST_F(Ceiling, what_a_value_waited_counts_for_no_other_statement) {
   let_threads_wait(true);
   const Giver giver(10'000, false);
   const auto send = [] {
-    kernel_bytes = 500 * mb;
-    EXPECT_TRUE(account.read(now_us));
+    kernel_counts(500 * mb);
     for (const bool each : {true, false}) {
       next_is_part = each;
       EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings));
       end();
-      kernel_bytes = 990 * mb;
-      EXPECT_TRUE(account.read(now_us));
+      kernel_counts(990 * mb);
     }
     EXPECT_GE(waited_for_text_us(), 300'000u);
   };
@@ -1725,8 +1704,7 @@ TEST_F(Ceiling, a_text_that_has_waited_needs_only_the_reserve) {
   begin_statement(&owner);
   end();
   let_threads_wait(true);
-  kernel_bytes = 950 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(950 * mb);
   EXPECT_EQ(Level::yellow, account.level());
   {
     const Sender sender;
@@ -1737,7 +1715,6 @@ TEST_F(Ceiling, a_text_that_has_waited_needs_only_the_reserve) {
     now_us += 50'000'000;
     rounds.end_one();
   }
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, a_text_that_waited_in_vain_is_given_up_once) {
@@ -1749,20 +1726,17 @@ TEST_F(Ceiling, a_text_that_waited_in_vain_is_given_up_once) {
   begin_statement(&owner);
   end();
   let_threads_wait(true);
-  kernel_bytes = 980 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(980 * mb);
   now_us += 1'000'000;
   EXPECT_TRUE(on_ask(Pool::session, mb, strings));
   EXPECT_EQ(1u, times);
   EXPECT_TRUE(on_ask(Pool::statement, mb));
   EXPECT_EQ(1u, times);
   end();
-  kernel_bytes = 500 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(500 * mb);
   EXPECT_TRUE(on_ask(Pool::session, mb, strings));
   EXPECT_EQ(1u, times) << "there is room";
   end();
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, a_text_waits_no_longer_than_its_statement_may) {
@@ -1772,8 +1746,7 @@ TEST_F(Ceiling, a_text_waits_no_longer_than_its_statement_may) {
   begin_statement(&owner);
   end();
   let_threads_wait(true);
-  kernel_bytes = 980 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(980 * mb);
   EXPECT_EQ(Level::yellow, account.level());
   {
     const Sender sender;
@@ -1783,7 +1756,6 @@ TEST_F(Ceiling, a_text_waits_no_longer_than_its_statement_may) {
     now_us += 50'000'000;
     rounds.end_one();
   }
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, a_text_of_a_session_that_others_wait_for_does_not_wait) {
@@ -1794,8 +1766,7 @@ TEST_F(Ceiling, a_text_of_a_session_that_others_wait_for_does_not_wait) {
   begin_statement(&owner);
   end();
   let_threads_wait(true);
-  kernel_bytes = 950 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(950 * mb);
   EXPECT_TRUE(on_ask(Pool::session, 4 * mb, strings));
   let_threads_wait(false);
   end();
@@ -1833,7 +1804,6 @@ TEST_F(Ceiling, a_message_is_expected_to_take_what_texts_took) {
   EXPECT_EQ(0, account.promised_bytes());
   message_ended();
   EXPECT_EQ(0, account.expected_bytes());
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, a_message_that_waited_in_vain_is_not_read) {
@@ -1842,8 +1812,7 @@ TEST_F(Ceiling, a_message_that_waited_in_vain_is_not_read) {
       .longest_wait_us = [] { return uint64_t{3'000'000}; }};
   ASSERT_EQ(0, switch_on(&owner));
   let_threads_wait(true);
-  kernel_bytes = 980 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(980 * mb);
   const uint64_t refused = counters.refused;
   EXPECT_GE(clock_of([] {
               EXPECT_FALSE(message_comes(4 * mb, false));
@@ -1852,7 +1821,6 @@ TEST_F(Ceiling, a_message_that_waited_in_vain_is_not_read) {
             }),
             3'000'000u);
   EXPECT_EQ(refused + 1, counters.refused);
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, a_message_of_a_client_without_an_account_needs_room_for_all) {
@@ -1870,7 +1838,6 @@ TEST_F(Ceiling, a_message_of_a_client_without_an_account_needs_room_for_all) {
   EXPECT_GE(counters.wait_us - waited_us, 5'000'000u);
   message_ended();
   EXPECT_EQ(0, account.expected_bytes());
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, the_rest_of_a_message_is_not_read_behind_the_target) {
@@ -1879,8 +1846,7 @@ TEST_F(Ceiling, the_rest_of_a_message_is_not_read_behind_the_target) {
   EXPECT_GE(clock_of([] {
               on_event(true, 1 * mb, 0);
               EXPECT_TRUE(message_comes(1000, false));
-              kernel_bytes = 1010 * mb;
-              EXPECT_TRUE(account.read(now_us));
+              kernel_counts(1010 * mb);
               EXPECT_TRUE(message_goes_on()) << "it has taken nothing";
               on_event(true, 3 * mb, 0);
               EXPECT_FALSE(message_goes_on());
@@ -1888,7 +1854,6 @@ TEST_F(Ceiling, the_rest_of_a_message_is_not_read_behind_the_target) {
             }),
             5'000'000u);
   EXPECT_EQ(0, account.promised_bytes());
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, a_value_is_promised_until_it_is_copied) {
@@ -1902,13 +1867,11 @@ TEST_F(Ceiling, a_value_is_promised_until_it_is_copied) {
   EXPECT_EQ(4 * mb + 6 * mb, account.promised_bytes());
   let_threads_wait(true);
   let_threads_ask(true);
-  kernel_bytes = 999 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(999 * mb);
   taker->told_to_end = true;
   EXPECT_FALSE(value_comes(10 * mb)) << "its statement is to end";
   end();
   EXPECT_EQ(0, account.promised_bytes());
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, a_statement_that_is_killed_waits_no_longer) {
@@ -1990,7 +1953,6 @@ TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
   rounds.end_one();
   other.join();
   EXPECT_TRUE(passed);
-  let_threads_wait(false);
 }
 
 /** The giver must not end a statement by what it was at an earlier wait. */
@@ -2016,7 +1978,6 @@ TEST_F(Ceiling, one_that_waits_for_the_lane_says_first_what_it_is) {
   end();
   rounds.end_one();
   other.join();
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, a_rollback_does_not_wait_for_the_lane) {
@@ -2036,7 +1997,6 @@ TEST_F(Ceiling, a_rollback_does_not_wait_for_the_lane) {
   end();
   rounds.end_one();
   other.join();
-  let_threads_wait(false);
 }
 
 /** It sleeps, or its client does not read. */
@@ -2064,7 +2024,6 @@ TEST_F(Ceiling, one_that_takes_nothing_for_long_loses_the_lane) {
   other.join();
   EXPECT_TRUE(passed);
   end();
-  let_threads_wait(false);
 }
 
 /** As when the other thread has lost the processor since. */
@@ -2085,15 +2044,13 @@ TEST_F(Ceiling, a_look_at_the_clock_before_its_holders_does_not_free_the_lane) {
   rounds.end_one();
   other.join();
   EXPECT_TRUE(passed);
-  let_threads_wait(false);
 }
 
 /** Four more of them would leave less than the plenty. */
 TEST_F(Ceiling, at_green_a_very_large_block_of_malloc_waits_for_the_lane) {
   begin_statement();
   let_threads_wait(true);
-  kernel_bytes = 700 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(700 * mb);
   ASSERT_EQ(Level::green, account.level());
   on_event(true, 50 * mb, 0);
   std::atomic<int> blocks{0};
@@ -2113,15 +2070,13 @@ TEST_F(Ceiling, at_green_a_very_large_block_of_malloc_waits_for_the_lane) {
   rounds.end_one();
   other.join();
   EXPECT_EQ(2, blocks);
-  let_threads_wait(false);
 }
 
 /** InnoDB has large blocks of a disabled pool from malloc(), below latches. */
 TEST_F(Ceiling, malloc_for_a_pool_does_not_wait_for_the_lane) {
   begin_statement();
   let_threads_wait(true);
-  kernel_bytes = 700 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(700 * mb);
   on_event(true, 50 * mb, 0);
   std::atomic<bool> has_block{false};
   std::thread other([&has_block] {
@@ -2140,7 +2095,6 @@ TEST_F(Ceiling, malloc_for_a_pool_does_not_wait_for_the_lane) {
   end();
   rounds.end_one();
   other.join();
-  let_threads_wait(false);
 }
 
 /** Such as the nodes of JSON documents. What the statement took, it may take
@@ -2157,8 +2111,7 @@ TEST_F(Ceiling, many_small_blocks_of_malloc_wait_for_the_lane) {
     }
   };
   begin_statement();
-  kernel_bytes = 780 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  kernel_counts(780 * mb);
   std::atomic<int> own{0};
   grow(70 * mb, &own);
   ASSERT_EQ(Level::green, account.level());
@@ -2181,7 +2134,6 @@ TEST_F(Ceiling, many_small_blocks_of_malloc_wait_for_the_lane) {
   other.join();
   EXPECT_EQ(2 * much / mb, parts);
   let_threads_ask(false);
-  let_threads_wait(false);
 }
 
 /** Blocks of pools can be waited for where they are asked for. */
@@ -2200,7 +2152,6 @@ TEST_F(Ceiling, many_blocks_of_pools_do_not_wait_for_the_lane) {
   other.join();
   end();
   let_threads_ask(false);
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, one_that_nobody_waits_for_waits_longer_for_the_lane) {
@@ -2233,7 +2184,6 @@ TEST_F(Ceiling, one_that_nobody_waits_for_waits_longer_for_the_lane) {
   rounds.end_one();
   other.join();
   EXPECT_TRUE(passed);
-  let_threads_wait(false);
 }
 
 /** Its end brings nothing before it has its block. */
@@ -2267,7 +2217,6 @@ TEST_F(Ceiling, one_that_was_told_to_end_does_not_go_on_for_that) {
   rounds.end_one();
   other.join();
   EXPECT_TRUE(passed);
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, a_crowd_leaves_the_lane_one_by_one) {
@@ -2317,7 +2266,6 @@ TEST_F(Ceiling, a_crowd_leaves_the_lane_one_by_one) {
   passed = 0;
   for (std::thread &other : others) other.join();
   end();
-  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, a_look_at_the_clock_before_the_last_ones_end_ends_no_wait) {

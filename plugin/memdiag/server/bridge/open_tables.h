@@ -2,7 +2,8 @@
   Collector: what tables of the table cache are like.
 
   Locks: LOCK_open, for a look at each definition that is in the cache. Threads:
-  sessions.
+  sessions. Units: counts of open tables, of which one definition may have many.
+  Errors: none; while there is no cache, at a start or a shutdown, both are 0.
 */
 
 #ifndef MEMDIAG_OPEN_TABLES_H

@@ -176,6 +176,9 @@ class Add_up : public Do_THD_Impl {
   Totals found{};
 
  private:
+  /** A thread that sends the binary log and has less is not asked for its
+  strings. A finding is of 64 MiB at least (advisor::worth_bytes), which fewer
+  than 64 such threads do not have. Chosen. */
   static constexpr uint64_t worth_asking_bytes = 1 << 20;
   static constexpr uint64_t long_us = 60'000'000;
   /** The instrument of strings, and those of what may keep some in a session

@@ -1,5 +1,8 @@
 /*
   The server's field definitions of a table, made from its spec.
+
+  They are made when this is compiled, live for ever and refer to the names of
+  the spec. Threads: any. No locks and no errors.
 */
 
 #ifndef MEMDIAG_TABLE_FIELDS_H

@@ -16,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/base/interruption.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
@@ -27,21 +26,12 @@
 #include "plugin/memdiag/tables/allocator_tables.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "plugin/memdiag/tables/status_variables.h"
+#include "plugin/memdiag/unittest/snapshots.h"
 
 namespace memdiag {
 namespace {
 
 constexpr size_t query_pool = static_cast<size_t>(Pool::fts_query);
-
-/** Ends a failure that a test asked for, however the test ends. */
-class Failing_reads {
- public:
-  explicit Failing_reads(Ctl ctl) {
-    memdiag::fault::arm(memdiag::fault::Point::control,
-                        static_cast<uint32_t>(ctl));
-  }
-  ~Failing_reads() { memdiag::fault::disarm(); }
-};
 
 Reading sum_of_pools(const Snapshot &snapshot, Reading Pool_row::*member) {
   uint64_t sum = 0;
@@ -108,24 +98,12 @@ TEST(Snapshot, AddsUpWhileOthersAllocateAndPurge) {
     });
   // At most two refreshes fall into a snapshot, so that one of its attempts
   // succeeds.
-  std::atomic<unsigned> wanted{0};
-  threads.emplace_back([&stop, &wanted] {
-    for (unsigned done = 0;;) {
-      wanted.wait(done);
-      done = wanted;
-      if (stop) return;
-      (void)purging::purge(Pool::fts_query);
-      EXPECT_EQ(0, mallctl::refresh());
-    }
-  });
+  Refreshing_thread other(Pool::fts_query);
   for (int i = 0; i < 100; ++i) {
-    ++wanted;
-    wanted.notify_one();
+    other.refresh_once();
     expect_consistent(take_snapshot());
   }
   stop = true;
-  ++wanted;
-  wanted.notify_one();
   for (std::thread &thread : threads) thread.join();
 }
 

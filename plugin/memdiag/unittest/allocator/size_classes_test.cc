@@ -8,19 +8,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <set>
 #include <string_view>
+#include <thread>
 #include <vector>
 
-#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
-#include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/unittest/snapshots.h"
 
 namespace memdiag {
 namespace {
@@ -31,16 +32,6 @@ static_assert(spec_of(pool).cached_max == 0);
 /** No other test here uses it. */
 constexpr Pool fresh_pool = Pool::ddl;
 static_assert(spec_of(fresh_pool).cached_max == 0);
-
-/** Ends a failure that a test asked for, however the test ends. */
-class Failing_reads {
- public:
-  explicit Failing_reads(Ctl ctl) {
-    memdiag::fault::arm(memdiag::fault::Point::control,
-                        static_cast<uint32_t>(ctl));
-  }
-  ~Failing_reads() { memdiag::fault::disarm(); }
-};
 
 /** Blocks of a pool, freed in the end. */
 class Blocks {
@@ -128,26 +119,12 @@ TEST(SizeClasses, BlocksAddUpWhileOthersAllocateAndPurge) {
     });
   // A snapshot whose statistics others refresh meanwhile is taken again. One in
   // ten is, so that the test ends in time however slow they are.
-  std::atomic<unsigned> wanted{0};
-  threads.emplace_back([&stop, &wanted] {
-    for (unsigned done = 0;;) {
-      wanted.wait(done);
-      done = wanted;
-      if (stop) return;
-      (void)purging::purge(pool);
-      EXPECT_EQ(0, mallctl::refresh());
-    }
-  });
+  Refreshing_thread other(pool);
   for (int i = 0; i < 100; ++i) {
-    if (i % 10 == 0) {
-      ++wanted;
-      wanted.notify_one();
-    }
+    if (i % 10 == 0) other.refresh_once();
     expect_blocks_add_up(take_snapshot(all_details));
   }
   stop = true;
-  ++wanted;
-  wanted.notify_one();
   for (std::thread &thread : threads) thread.join();
 }
 

@@ -15,6 +15,7 @@
 #include "mysys/memdiag/pages/presence.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/history/trend.h"
+#include "plugin/memdiag/unittest/snapshots.h"
 
 namespace memdiag_test {
 

@@ -25,6 +25,7 @@ at a shutdown with monitors connected. Worth most under the thread sanitizer. */
 #include "plugin/memdiag/host/host.h"
 #include "plugin/memdiag/ledger/ledger_reader.h"
 #include "plugin/memdiag/ledger/session_rows.h"
+#include "plugin/memdiag/unittest/snapshots.h"
 
 namespace memdiag {
 namespace {

@@ -1,6 +1,8 @@
 /*
   A hash of 64 bits: the finalizer of MurmurHash3 (Appleby, public domain). Each
   bit of the result depends on each bit of the input.
+
+  Pure.
 */
 
 #ifndef MEMDIAG_HASH_H
@@ -8,7 +10,7 @@
 
 #include <cstdint>
 
-namespace memdiag::profiling {
+namespace memdiag {
 
 constexpr uint64_t mixed(uint64_t value) {
   value ^= value >> 33;
@@ -18,6 +20,6 @@ constexpr uint64_t mixed(uint64_t value) {
   return value ^ value >> 33;
 }
 
-}  // namespace memdiag::profiling
+}  // namespace memdiag
 
 #endif  // MEMDIAG_HASH_H
