@@ -10,7 +10,6 @@ import contextlib
 import functools
 import hashlib
 import itertools
-import json
 import multiprocessing
 import operator
 import sys
@@ -25,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
 from bench.runner import limited, memory, prepared, report, rounds
+from bench.runner.turns import keep, turns_of
 from bench.workloads.killers import KILLERS, Killer, Killers
 from harness import cgroup, huge_pages
 from harness.common import say
@@ -357,18 +357,6 @@ def _numbers(text: str) -> list[float]:
     return [float(word) for word in text.split(",")]
 
 
-def turns_of(file: Path) -> list[dict]:
-    """A turn whose line was cut, as the run was killed, is not in it, and is made again."""
-    lines = file.read_text().splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        file.write_text("".join(lines[:-1]))
-        lines.pop()
-    try:
-        return [json.loads(line) for line in lines]
-    except ValueError:
-        raise Problem(f"{file} is damaged: remove it, or name another with --turns") from None
-
-
 def main() -> int:
     parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=1, arms=(CEILING, "debian"))
     parser.add_argument("--loads", type=_words, default=list(KILLERS), help=f"of: {', '.join(KILLERS)} (default: all)")
@@ -385,8 +373,7 @@ def main() -> int:
     turns = _turns(options)
     arms = arm_list.choose(options.arms)
     file = options.turns or prepared.WORK / f"ceiling-{report.commit()}.jsonl"
-    runs = turns_of(file) if file.exists() else []
-    runs = [run for run in runs if Turn.of(run) in turns]
+    runs = [run for run in turns_of(file) if Turn.of(run) in turns]
     done = {Turn.of(run) for run in runs}
     rest = [turn for turn in turns if turn not in done]
     template = memory.template(Killers(), arms)
@@ -399,8 +386,7 @@ def main() -> int:
             wrong = unlimited.wrong(got.rows) if KILLERS[turn.load].same_answers else []
             run["wrong"] = len(wrong)
             run["wrong_texts"] = wrong[:3]
-            with file.open("a") as lines:
-                lines.write(json.dumps(run) + "\n")
+            keep(file, run)
             runs.append(run)
             say(f"{number}/{len(rest)} {turn.name()}: {brief(run)}")
     raw = rounds.record(

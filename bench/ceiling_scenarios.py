@@ -10,14 +10,13 @@ import argparse
 import contextlib
 import functools
 import itertools
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench import ceiling
 from bench.runner import arms as arm_list
 from bench.runner import limited, memory, prepared, report, rounds
+from bench.runner.turns import keep, turns_of
 from bench.workloads.killers import KILLERS, Killers
 from harness import cgroup
 from harness.burst import Sampler
@@ -486,11 +486,6 @@ def _chosen(text: str) -> list[str]:
     return names
 
 
-def _runs(file: Path, names: Sequence[str]) -> list[dict[str, Any]]:
-    lines = file.read_text().splitlines() if file.exists() else []
-    return [run for line in lines if (run := json.loads(line))["scenario"] in names]
-
-
 def main() -> int:
     parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=1, arms=(ceiling.CEILING,), one_arm=True)
     parser.add_argument("--scenarios", type=_chosen, default=list(SCENARIOS), help=f"of: {', '.join(SCENARIOS)}")
@@ -503,7 +498,7 @@ def main() -> int:
     rounds.require_positive(options, "limit_mb", "clients")
     arms = arm_list.choose(options.arms)
     file = options.turns or prepared.WORK / f"ceiling-scenarios-{report.commit()}.jsonl"
-    runs = _runs(file, options.scenarios)
+    runs = [run for run in turns_of(file) if run["scenario"] in options.scenarios]
     done = [run["scenario"] for run in runs]
     rest = [name for name in options.scenarios for _ in range(options.rounds - done.count(name))]
     template = memory.template(Killers(), arms)
@@ -511,8 +506,7 @@ def main() -> int:
     with ceiling.Unlimited(arm_list.choose("dev")[0], template) as unlimited:
         for number, name in enumerate(rest, 1):
             run = perform(name, options, template, unlimited)
-            with file.open("a") as lines:
-                lines.write(json.dumps(run) + "\n")
+            keep(file, run)
             runs.append(run)
             say(f"{number}/{len(rest)} {name}: {brief(run)}")
     raw = rounds.record(options, arms, {"limit_mb": options.limit_mb, "clients": options.clients})
