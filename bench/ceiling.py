@@ -16,7 +16,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from multiprocessing.process import BaseProcess
 from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,6 +36,7 @@ from harness.sql import Connection, Result, SqlError
 from harness.x_protocol import XConnection
 
 PROBE_PAUSE_SECONDS = 0.05
+_PROCESSES = multiprocessing.get_context("fork")
 # Their answers do not count: no load is made of them.
 OF_NO_DATA = ("SET ", "PREPARE ", "BEGIN", "COMMIT", "ROLLBACK")
 X_SOCKET = "x.sock"
@@ -48,7 +51,7 @@ def _digest(result: Result) -> str:
 @dataclass
 class Answers(limited.Answers):
     said: set[str] = field(default_factory=set)
-    longest_probe_s: float = 0.0
+    longest_probe: Synchronized = field(default_factory=lambda: _PROCESSES.Value("d", 0.0))
     # Each text's answers
     rows: dict[str, set[str]] = field(default_factory=dict)
 
@@ -78,7 +81,7 @@ class Answers(limited.Answers):
             **super().figures(),
             "ended": self.no_memory,
             "said": sorted(self.said),
-            "longest_probe_s": self.longest_probe_s,
+            "longest_probe_s": self.longest_probe.value,
         }
 
 
@@ -103,13 +106,12 @@ def _client(killer: Killer, server: Server, number: int, end: float, got: Answer
             return
 
 
-def _probe(socket: Path, end: float, longest: Synchronized) -> None:
-    """A second client: how long SELECT 1 takes at most."""
+def _probe(socket: Path, end: float, over: Event, longest: Synchronized) -> None:
     with (
         contextlib.suppress(OSError, SqlError),
         Connection(socket, "", limited.ACCOUNT, limited.PATIENCE_SECONDS) as session,
     ):
-        while time.monotonic() < end:
+        while time.monotonic() < end and not over.is_set():
             began = time.monotonic()
             try:
                 session.query("SELECT 1")
@@ -119,27 +121,30 @@ def _probe(socket: Path, end: float, longest: Synchronized) -> None:
 
 
 @contextlib.contextmanager
-def _probing(server: Server, end: float, got: Answers) -> Iterator[None]:
-    """The second client is a process: in this one, it would wait while another client's thread makes a text of many
-    megabytes."""
-    context = multiprocessing.get_context("fork")
-    longest = context.Value("d", 0.0)
-    process = context.Process(target=_probe, args=(server.socket, end, longest))
+def probing(server: Server, end: float, got: Answers) -> Iterator[BaseProcess]:
+    """A second client: how long SELECT 1 takes at most, until `end` or the end of the block.
+
+    It is a process: in this one, it would wait while another client's thread makes a text of many megabytes.
+    """
+    over = _PROCESSES.Event()
+    process = _PROCESSES.Process(target=_probe, args=(server.socket, end, over, got.longest_probe))
     process.start()
     try:
-        yield
-        process.join(max(0.0, end + limited.PATIENCE_SECONDS - time.monotonic()))
+        yield process
+        over.set()
+        process.join(limited.PATIENCE_SECONDS)
     finally:
         process.kill()
         process.join()
-        got.longest_probe_s = longest.value
 
 
 def crowd(killer: Killer, clients: int, server: Server, seconds: float, got: Answers) -> None:
     end = time.monotonic() + seconds
     each = [functools.partial(_client, killer, server, number, end, got) for number in range(clients)]
-    with _probing(server, end, got):
+    with probing(server, end, got) as probe:
         limited.run_clients(each, end)
+        # It ends before if the server is gone.
+        probe.join(max(0.0, end - time.monotonic()))
 
 
 @dataclass(frozen=True)

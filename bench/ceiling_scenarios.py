@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import functools
 import itertools
+import math
 import os
 import signal
 import subprocess
@@ -100,16 +101,16 @@ class Stage:
         """Ordinary clients and a probe, until the end of the block."""
         self.over.clear()
         threads = [threading.Thread(target=self._client, args=(number,), daemon=True) for number in range(self.clients)]
-        threads.append(threading.Thread(target=self._probe, daemon=True))
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self.over.set()
-            end = time.monotonic() + STALLED_SECONDS
+        with ceiling.probing(self.server, math.inf, self.got):
             for thread in threads:
-                thread.join(max(0.0, end - time.monotonic()))
+                thread.start()
+            try:
+                yield
+            finally:
+                self.over.set()
+                end = time.monotonic() + STALLED_SECONDS
+                for thread in threads:
+                    thread.join(max(0.0, end - time.monotonic()))
         expect(not any(thread.is_alive() for thread in threads), "clients were not answered")
 
     def connection(self) -> Connection:
@@ -125,16 +126,6 @@ class Stage:
         except SqlError as error:
             with got.lock:
                 got.count(error.code)
-
-    def _probe(self) -> None:
-        got = self.got
-        with contextlib.suppress(OSError, SqlError), self.connection() as session:
-            while not self.over.is_set():
-                began = time.monotonic()
-                session.query("SELECT 1")
-                with got.lock:
-                    got.longest_probe_s = max(got.longest_probe_s, time.monotonic() - began)
-                time.sleep(ceiling.PROBE_PAUSE_SECONDS)
 
 
 # --- the scenarios ---------------------------------------------------------------------------
@@ -267,7 +258,8 @@ def _ended(stage: Stage, number: signal.Signals) -> None:
 
 def _with(before: ceiling.Answers, figures: dict[str, Any], rows: dict[str, set[str]]) -> ceiling.Answers:
     """The answers as they were then. Clients that still run count in the former object."""
-    got = ceiling.Answers(rows=rows, longest_probe_s=figures["longest_probe_s"], said=set(figures["said"]))
+    got = ceiling.Answers(rows=rows, said=set(figures["said"]))
+    got.longest_probe.value = figures["longest_probe_s"]
     got.answers, got.lost, got.no_memory = figures["answers"], figures["lost"], figures["ended"]
     got.other_errors.update(figures["other_errors"])
     return got
