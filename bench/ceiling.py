@@ -8,17 +8,12 @@ behind its last turn. README.md explains the figures.
 import argparse
 import contextlib
 import functools
-import hashlib
 import itertools
-import multiprocessing
 import operator
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
-from multiprocessing.process import BaseProcess
-from multiprocessing.sharedctypes import Synchronized
-from multiprocessing.synchronize import Event
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,60 +27,15 @@ from harness import cgroup, huge_pages
 from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server
-from harness.sql import Connection, Result, SqlError
+from harness.sql import Connection, SqlError
 from harness.x_protocol import XConnection
 
-PROBE_PAUSE_SECONDS = 0.05
-_PROCESSES = multiprocessing.get_context("fork")
-# Their answers do not count: no load is made of them.
-OF_NO_DATA = ("SET ", "PREPARE ", "BEGIN", "COMMIT", "ROLLBACK")
 X_SOCKET = "x.sock"
 CEILING = "dev"
 TUNED = "dev-tuned"
 
 
-def _digest(result: Result) -> str:
-    return hashlib.sha256(repr(result.rows).encode()).hexdigest()[:16]
-
-
-@dataclass
-class Answers(limited.Answers):
-    said: set[str] = field(default_factory=set)
-    longest_probe: Synchronized = field(default_factory=lambda: _PROCESSES.Value("d", 0.0))
-    # Each text's answers
-    rows: dict[str, set[str]] = field(default_factory=dict)
-
-    def ask(self, session: Connection | XConnection, text: str) -> bool:
-        """False: the connection is lost."""
-        code: int | None = 0
-        said = found = ""
-        try:
-            result = session.query(text)
-            if text.startswith(("SELECT", "WITH")):
-                found = _digest(result)
-        except SqlError as error:
-            code, said = error.code, error.message
-        except OSError as error:
-            code, said = None, str(error)
-        with self.lock:
-            if code != 0 or not text.startswith(OF_NO_DATA):
-                self.count(code)
-            if found:
-                self.rows.setdefault(text, set()).add(found)
-            if said and (code != limited.NO_MEMORY or len(self.said) < 5):
-                self.said.add(said)
-        return code is not None
-
-    def figures(self) -> dict[str, Any]:
-        return {
-            **super().figures(),
-            "ended": self.no_memory,
-            "said": sorted(self.said),
-            "longest_probe_s": self.longest_probe.value,
-        }
-
-
-def _client(killer: Killer, server: Server, number: int, end: float, got: Answers) -> None:
+def _client(killer: Killer, server: Server, number: int, end: float, got: limited.Answers) -> None:
     while time.monotonic() < end:
         try:
             if killer.over_x:
@@ -106,42 +56,10 @@ def _client(killer: Killer, server: Server, number: int, end: float, got: Answer
             return
 
 
-def _probe(socket: Path, end: float, over: Event, longest: Synchronized) -> None:
-    with (
-        contextlib.suppress(OSError, SqlError),
-        Connection(socket, "", limited.ACCOUNT, limited.PATIENCE_SECONDS) as session,
-    ):
-        while time.monotonic() < end and not over.is_set():
-            began = time.monotonic()
-            try:
-                session.query("SELECT 1")
-            finally:
-                longest.value = max(longest.value, time.monotonic() - began)
-            time.sleep(PROBE_PAUSE_SECONDS)
-
-
-@contextlib.contextmanager
-def probing(server: Server, end: float, got: Answers) -> Iterator[BaseProcess]:
-    """A second client: how long SELECT 1 takes at most, until `end` or the end of the block.
-
-    It is a process: in this one, it would wait while another client's thread makes a text of many megabytes.
-    """
-    over = _PROCESSES.Event()
-    process = _PROCESSES.Process(target=_probe, args=(server.socket, end, over, got.longest_probe))
-    process.start()
-    try:
-        yield process
-        over.set()
-        process.join(limited.PATIENCE_SECONDS)
-    finally:
-        process.kill()
-        process.join()
-
-
-def crowd(killer: Killer, clients: int, server: Server, seconds: float, got: Answers) -> None:
+def crowd(killer: Killer, clients: int, server: Server, seconds: float, got: limited.Answers) -> None:
     end = time.monotonic() + seconds
     each = [functools.partial(_client, killer, server, number, end, got) for number in range(clients)]
-    with probing(server, end, got) as probe:
+    with limited.probing(server, end, got) as probe:
         limited.run_clients(each, end)
         # It ends before if the server is gone.
         probe.join(max(0.0, end - time.monotonic()))
@@ -167,53 +85,18 @@ class Turn:
         return f"{self.arm}, {self.load} x {self.clients}, {self.limit_mb} MB{quota}, THP {self.huge_pages}"
 
 
-class Unlimited:
-    """A server without a limit, which knows what a statement has to answer. It starts when it is first asked."""
-
-    def __init__(self, arm: arm_list.Arm, template: Path) -> None:
-        self._arm = arm
-        self._template = template
-        self._stack = contextlib.ExitStack()
-        self._session: Connection | None = None
-        self._known: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def wrong(self, rows: dict[str, set[str]]) -> list[str]:
-        """The texts that got another answer."""
-        return [text for text, found in rows.items() if found != {self._answer(text)}]
-
-    def _answer(self, text: str) -> str:
-        if text not in self._known:
-            if self._session is None:
-                folder = self._stack.enter_context(prepared.copy(self._template, self._arm))
-                server = self._stack.enter_context(self._arm.server(folder, Killers(pool_mb=256).mysqld_options()))
-                server.start()
-                self._session = self._stack.enter_context(server.connect(Killers.name))
-                self._session.query(f"SET cte_max_recursion_depth = 10000000, group_concat_max_len = {1 << 30}")
-            self._known[text] = _digest(self._session.query(text))
-        return self._known[text]
-
-
 def _prepare(killer: Killer, server: Server) -> None:
     if "{folder}" in next(killer.statements(0)):
         server.query(
             f"SELECT id, note, doc INTO OUTFILE '{server.folder}/things.txt' FROM things WHERE id <= 12000",
             Killers.name,
         )
-    limited.give_account(server, Killers.name)
+    limited.prepare(server)
     privileges = "ALL" if killer.administrators else "FILE"
     server.query(f"GRANT {privileges} ON *.* TO {limited.ACCOUNT}@localhost")
-    # A warm pool, as of a server that has run for days.
-    for table in ("things", "altered"):
-        server.query(f"SELECT COUNT(*), SUM(LENGTH(note)), SUM(LENGTH(doc)) FROM {table}", Killers.name)
 
 
-def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> tuple[dict[str, Any], Answers]:
+def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> tuple[dict[str, Any], limited.Answers]:
     """One turn: a server in a group of its own."""
     killer = KILLERS[turn.load]
     load_s = 0.0
@@ -226,7 +109,7 @@ def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> 
 
     arm = arm_list.choose(turn.arm)[0]
     workload = Killers(pool_mb=int(turn.limit_mb * pool_percent / 100))
-    got = Answers()
+    got = limited.Answers()
     with contextlib.ExitStack() as stack:
         stack.enter_context(huge_pages.set_to(turn.huge_pages))
         folder = stack.enter_context(prepared.copy(template, arm))
@@ -244,18 +127,15 @@ def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> 
                 limit,
                 lambda: _prepare(killer, server),
                 load,
-                lambda: {"actions": limited.rows_by(server, "ACTION", "MEMDIAG_CEILING"), "status": status(server)},
+                lambda: {
+                    "actions": limited.rows_by(server, "ACTION", "MEMDIAG_CEILING"),
+                    "status": limited.status(server),
+                },
                 got,
-                may_stall=True,
             )
         except Problem as problem:
             raise Problem(f"{turn.name()}: {problem}") from problem
     return {**vars(turn), **run, "load_s": load_s}, got
-
-
-def status(server: Server) -> dict[str, str]:
-    rows = server.query("SHOW GLOBAL STATUS LIKE 'Memdiag\\_ceiling%'").rows
-    return {str(name).removeprefix("Memdiag_ceiling_"): str(value) for name, value in rows}
 
 
 def brief(run: dict[str, Any]) -> str:
@@ -384,7 +264,7 @@ def main() -> int:
     template = memory.template(Killers(), arms)
     say(f"{len(turns)} turns, {len(rest)} to do: about {len(rest) * (options.seconds + 12) / 60:.0f} min ({file})")
     unlimited_arm = arm_list.choose("dev")[0]
-    with Unlimited(unlimited_arm, template) as unlimited:
+    with limited.Unlimited(unlimited_arm, template) as unlimited:
         for number, turn in enumerate(rest, 1):
             pool_percent = options.tuned_percent if turn.arm == TUNED else options.pool_percent
             run, got = perform(turn, pool_percent, options.seconds, template)

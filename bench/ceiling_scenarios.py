@@ -24,7 +24,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import ceiling
 from bench.runner import arms as arm_list
 from bench.runner import limited, memory, prepared, report, rounds
 from bench.runner.turns import keep, turns_of
@@ -82,7 +81,7 @@ class Stage:
     limit_mb: int
     clients: int
     steps: int  # 0: as many as the scenario has
-    got: ceiling.Answers = field(default_factory=ceiling.Answers)
+    got: limited.Answers = field(default_factory=limited.Answers)
     over: threading.Event = field(default_factory=threading.Event)
     # Beside the clients' answers.
     figures: dict[str, Any] = field(default_factory=dict)
@@ -91,7 +90,7 @@ class Stage:
         return self.steps or of_scenario
 
     def status(self, name: str) -> int:
-        return int(ceiling.status(self.server)[name] or 0)
+        return int(limited.status(self.server)[name] or 0)
 
     def parked(self) -> None:
         wait("no frame is parked", lambda: self.status("parked_bytes") >= 32 * MB)
@@ -101,7 +100,7 @@ class Stage:
         """Ordinary clients and a probe, until the end of the block."""
         self.over.clear()
         threads = [threading.Thread(target=self._client, args=(number,), daemon=True) for number in range(self.clients)]
-        with ceiling.probing(self.server, math.inf, self.got):
+        with limited.probing(self.server, math.inf, self.got):
             for thread in threads:
                 thread.start()
             try:
@@ -256,9 +255,9 @@ def _ended(stage: Stage, number: signal.Signals) -> None:
     stage.figures.update(slowest_s=slowest, slowest_start_s=slowest_start, acknowledged=len(acknowledged))
 
 
-def _with(before: ceiling.Answers, figures: dict[str, Any], rows: dict[str, set[str]]) -> ceiling.Answers:
+def _with(before: limited.Answers, figures: dict[str, Any], rows: dict[str, set[str]]) -> limited.Answers:
     """The answers as they were then. Clients that still run count in the former object."""
-    got = ceiling.Answers(rows=rows, said=set(figures["said"]))
+    got = limited.Answers(rows=rows, said=set(figures["said"]))
     got.longest_probe.value = figures["longest_probe_s"]
     got.answers, got.lost, got.no_memory = figures["answers"], figures["lost"], figures["ended"]
     got.other_errors.update(figures["other_errors"])
@@ -369,13 +368,7 @@ SCENARIOS: dict[str, Scenario] = {
 # --- the course ------------------------------------------------------------------------------
 
 
-def _prepare(server: Server) -> None:
-    limited.give_account(server, Killers.name)
-    for table in ("things", "altered"):
-        server.query(f"SELECT COUNT(*), SUM(LENGTH(note)), SUM(LENGTH(doc)) FROM {table}", Killers.name)
-
-
-def perform(name: str, options: argparse.Namespace, template: Path, unlimited: ceiling.Unlimited) -> dict[str, Any]:
+def perform(name: str, options: argparse.Namespace, template: Path, unlimited: limited.Unlimited) -> dict[str, Any]:
     scenario = SCENARIOS[name]
     arm = arm_list.choose(options.arms)[0]
     # The pool fits the limit that is lowest in the scenario at its floor, and not as a whole.
@@ -392,10 +385,10 @@ def perform(name: str, options: argparse.Namespace, template: Path, unlimited: c
         used = Sampler(0.05, limit.used_bytes)
         try:
             server.start()
-            _prepare(server)
+            limited.prepare(server)
             with used:
                 scenario.run(stage, template) if scenario.takes_data else scenario.run(stage)
-            run["status"] = ceiling.status(server)
+            run["status"] = limited.status(server)
             run["actions"] = limited.rows_by(server, "ACTION", "MEMDIAG_CEILING")
             server.query("SELECT 1")
         except (Problem, SqlError, OSError) as problem:
@@ -479,7 +472,7 @@ def _chosen(text: str) -> list[str]:
 
 
 def main() -> int:
-    parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=1, arms=(ceiling.CEILING,), one_arm=True)
+    parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=1, arms=("dev",), one_arm=True)
     parser.add_argument("--scenarios", type=_chosen, default=list(SCENARIOS), help=f"of: {', '.join(SCENARIOS)}")
     parser.add_argument("--limit-mb", type=int, default=1200, help="of the cgroup (default: %(default)s)")
     parser.add_argument("--clients", type=int, default=32, help="default: %(default)s")
@@ -495,7 +488,7 @@ def main() -> int:
     rest = [name for name in options.scenarios for _ in range(options.rounds - done.count(name))]
     template = memory.template(Killers(), arms)
     say(f"{len(rest)} of {options.rounds * len(options.scenarios)} scenarios to do, about two minutes each ({file})")
-    with ceiling.Unlimited(arm_list.choose("dev")[0], template) as unlimited:
+    with limited.Unlimited(arm_list.choose("dev")[0], template) as unlimited:
         for number, name in enumerate(rest, 1):
             run = perform(name, options, template, unlimited)
             keep(file, run)

@@ -8,7 +8,6 @@ See README.md for what the figures mean.
 
 import contextlib
 import dataclasses
-import os
 import statistics
 import sys
 import time
@@ -19,10 +18,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import sysbench_oltp
 from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
-from bench.runner.own_tables import cpu_ms, every, everyday, thread_of
+from bench.runner.own_tables import SEEN_SECONDS, cpu_ms, every, everyday, foremost, read
 from bench.runner.quiet import priority, wait_until_quiet
 from bench.runner.resampling import interval
 from bench.workloads import steady, sysbench_program
@@ -63,10 +61,7 @@ BURST_THREADS = 64
 LOAD_SECONDS = 6
 IDLE_SECONDS = 20
 REST_SECONDS = 10
-# A monitor that reads each second asks for so much of the past.
-SEEN_SECONDS = 10
 PURGES = 5
-READS = 9
 SAMPLING_SECONDS = 3
 SAMPLING_MS = 10
 # More than what a server at rest moves between two samples, and nothing.
@@ -213,38 +208,6 @@ def caches(server: Server, session: Connection) -> dict[str, float]:
     }
 
 
-def select(table: str) -> str:
-    """The statement with which a monitor reads a table: of the past, it reads what it has not seen yet."""
-    past = table in ("MEMDIAG_HISTORY", "MEMDIAG_HISTORY_POOLS")
-    seen = f" WHERE TIME > NOW() - INTERVAL {SEEN_SECONDS} SECOND" if past else ""
-    return f"SELECT * FROM information_schema.{table}{seen}"
-
-
-def read(
-    server: Server, reader: Connection, names: Sequence[str], in_turn: bool, reads: int = READS
-) -> dict[str, tuple[float, float]]:
-    """Median milliseconds of each table, by the clock and of processor time.
-
-    `in_turn`: reads one table after the other, each second. Otherwise another statement comes in between, so two reads
-    share nothing.
-    """
-    thread = thread_of(reader)
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-    for _ in range(reads):
-        time.sleep(1 if in_turn else 0)
-        for name, times in taken.items():
-            if not in_turn:
-                reader.query("SELECT 1")
-            before = (time.monotonic(), cpu_ms(server, thread))
-            reader.discard(select(name))
-            after = (time.monotonic(), cpu_ms(server, thread))
-            times.append((1000 * (after[0] - before[0]), after[1] - before[1]))
-    return {
-        name: (report.median(ms for ms, _ in times), report.median(cpu for _, cpu in times))
-        for name, times in taken.items()
-    }
-
-
 def tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
     """Measures the everyday tables in their order, then each table alone, with so many idle sessions."""
     with contextlib.ExitStack() as sessions:
@@ -267,20 +230,6 @@ def tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
 
 
 @contextlib.contextmanager
-def foremost() -> Iterator[None]:
-    """Gives this program priority over all else on the machine, as its server has. Only root can do this."""
-    if os.geteuid() != 0:
-        yield
-        return
-    before = os.getpriority(os.PRIO_PROCESS, 0)
-    os.setpriority(os.PRIO_PROCESS, 0, -15)
-    try:
-        yield
-    finally:
-        os.setpriority(os.PRIO_PROCESS, 0, before)
-
-
-@contextlib.contextmanager
 def no_samples(session: Connection) -> Iterator[None]:
     """Switches the sampler off for the block, because it refreshes jemalloc's statistics."""
     session.query("SET GLOBAL memdiag_history_interval_ms = 0")
@@ -297,7 +246,7 @@ def purge(server: Server, session: Connection) -> dict[str, float]:
         " (SELECT c, pad FROM sbtest1 ORDER BY pad, c LIMIT 49999) AS sorted"
     )
     times, refreshes, released = [], [], []
-    with no_samples(session), server.connect(sysbench_oltp.DATABASE) as sorter, server.connect() as purger:
+    with no_samples(session), server.connect(sysbench_program.DATABASE) as sorter, server.connect() as purger:
         session.query("SET GLOBAL memdiag_quiet_ms = 'session=0'")
         for _ in range(PURGES):
             sorter.query(sort)
@@ -352,9 +301,9 @@ def large_blocks(server: Server, session: Connection) -> dict[str, int]:
 
 def measure_steady(server: Server, names: Sequence[str]) -> dict[str, Any]:
     """{load: its figures}"""
-    steady.prepare(server, sysbench_oltp.DATABASE)
+    steady.prepare(server, sysbench_program.DATABASE)
     return {
-        load.name: steady.measure(server, sysbench_oltp.DATABASE, load, STEADY_ROUNDS)
+        load.name: steady.measure(server, sysbench_program.DATABASE, load, STEADY_ROUNDS)
         for load in steady.LOADS
         if load.name in names
     }
@@ -366,7 +315,7 @@ def measure_steady_alone(arm: arm_list.Arm, template: Path, machine: Machine, na
         shimmed(arm, machine).server(folder, sysbench_program.MYSQLD_OPTIONS, priority()) as server,
     ):
         server.start()
-        sysbench_oltp.read_all(server)
+        sysbench_program.read_all(server)
         return {"steady": measure_steady(server, names)}
 
 
@@ -381,7 +330,7 @@ def measure_machine(arm: arm_list.Arm, template: Path, machine: Machine, connect
             found = at_start(server, session)
             for name in FUNCTIONS:
                 session.query(f"CREATE FUNCTION {name} RETURNS INTEGER SONAME '{SHIM}'")
-            sysbench_oltp.read_all(server)
+            sysbench_program.read_all(server)
             found["collisions"] = {threads: collisions(server, session, threads) for threads in COLLISION_THREADS}
             found.update(caches(server, session))
             found.update(large_blocks(server, session))
@@ -724,7 +673,7 @@ def main() -> int:
             "priority": " ".join(priority()),
             "machines": {machine.name: machine.count for machine in machines},
         },
-        prepare=sysbench_oltp.template,
+        prepare=prepared.sysbench,
         measure=lambda arms, template: measure_round(arms, template, machines, options.connections, steady_alone),
         brief=lambda run: "; ".join(
             f"{name}: {len(found['steady'])} steady loads"

@@ -10,7 +10,7 @@ from unittest import mock
 
 from bench import ceiling
 from bench import ceiling_scenarios as scenarios
-from bench.runner import turns
+from bench.runner import limited, turns
 from harness.problem import Problem
 from harness.scratch import Scratch
 from harness.waiting import until
@@ -82,7 +82,7 @@ class Course(Scratch):
         stage, here = scenarios.Stage(mock.Mock(), mock.Mock(), 1200, 0, 0), os.getpid()
         session = mock.MagicMock()
         session.__enter__.return_value.query = lambda _: time.sleep(0.2 if os.getpid() != here else 0)
-        with mock.patch.object(ceiling, "Connection", return_value=session), stage.load():
+        with mock.patch.object(limited, "Connection", return_value=session), stage.load():
             # Known before the end: a scenario may take the answers of a moment.
             self.assertTrue(until(lambda: stage.got.figures()["longest_probe_s"] >= 0.2, pause=0.02))
 
@@ -93,7 +93,7 @@ class Turns(Scratch):
     def made(self, program: ModuleType, *options: str) -> int:
         """How many turns it makes, of which each ends well."""
         run = {**GOOD, **self.TURN, "outcome": "survived", "load_s": 10.0}
-        result = (run, ceiling.Answers()) if program is ceiling else run
+        result = (run, limited.Answers()) if program is ceiling else run
         with (
             mock.patch.object(sys, "argv", ["program", "--turns", str(self.root / "turns.jsonl"), *options]),
             mock.patch.object(program.arm_list, "choose", return_value=[mock.Mock()]),
