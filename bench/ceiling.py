@@ -33,6 +33,9 @@ from harness.x_protocol import XConnection
 X_SOCKET = "x.sock"
 CEILING = "dev"
 TUNED = "dev-tuned"
+# The buffer pool's part of the limit, and that of TUNED.
+POOL_PERCENT = 75
+TUNED_PERCENT = 40
 
 
 def _client(killer: Killer, server: Server, number: int, end: float, got: limited.Answers) -> None:
@@ -96,7 +99,7 @@ def _prepare(killer: Killer, server: Server) -> None:
     server.query(f"GRANT {privileges} ON *.* TO {limited.ACCOUNT}@localhost")
 
 
-def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> tuple[dict[str, Any], limited.Answers]:
+def perform(turn: Turn, seconds: float, template: Path) -> tuple[dict[str, Any], limited.Answers]:
     """One turn: a server in a group of its own."""
     killer = KILLERS[turn.load]
     load_s = 0.0
@@ -108,7 +111,8 @@ def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> 
         load_s = time.monotonic() - began
 
     arm = arm_list.choose(turn.arm)[0]
-    workload = Killers(pool_mb=int(turn.limit_mb * pool_percent / 100))
+    pool_percent = TUNED_PERCENT if turn.arm == TUNED else POOL_PERCENT
+    workload = Killers(pool_mb=turn.limit_mb * pool_percent // 100)
     got = limited.Answers()
     with contextlib.ExitStack() as stack:
         stack.enter_context(huge_pages.set_to(turn.huge_pages))
@@ -197,14 +201,14 @@ def render(raw: dict[str, Any]) -> str:
     ]
     tuned, ceiling = (answers_a_second(runs, arm) for arm in (TUNED, CEILING))
     if tuned and ceiling:
-        name = f"answers a second of the ordinary load, beside a pool of {raw['settings']['tuned_percent']:g}%"
+        name = f"answers a second of the ordinary load, beside a pool of {TUNED_PERCENT}%"
         targets.append(report.target(name, ceiling / tuned, ">=", 0.5))
     heads = ["load", "arm", "survived", "good", "answers", "ended", "lost", "other errors", "wrong", "SELECT 1, s"]
     return "\n".join(
         [
             "# The ceiling\n",
             f"{len(runs)} turns of {raw['settings']['seconds']:g} s, limits of {raw['settings']['limits_mb']} MB, a"
-            f" buffer pool of {raw['settings']['pool_percent']:g}% of the limit.\n",
+            f" buffer pool of {POOL_PERCENT}% of the limit.\n",
             report.table(heads, list(_rows(runs))),
             "\n## Targets\n",
             report.target_table(targets),
@@ -249,12 +253,10 @@ def main() -> int:
     parser.add_argument("--processors", type=_numbers, default=[0.0], help="a quota; 0 is none (default: %(default)s)")
     parser.add_argument("--huge-pages", type=_words, default=[""], help='madvise, always; "" as it is (default)')
     parser.add_argument("--clients", type=_integers, default=[], help="instead of each load's own numbers")
-    parser.add_argument("--pool-percent", type=float, default=75.0, help="of the limit (default: %(default)s)")
-    parser.add_argument("--tuned-percent", type=float, default=40.0, help=f"of {TUNED} (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=10.0, help="of the load (default: %(default)s)")
     parser.add_argument("--turns", type=Path, help="the file of turns (default: one of this commit)")
     options = parser.parse_args()
-    rounds.require_positive(options, "pool_percent", "seconds")
+    rounds.require_positive(options, "seconds")
     turns = _turns(options)
     arms = arm_list.choose(options.arms)
     file = options.turns or prepared.WORK / f"ceiling-{report.commit()}.jsonl"
@@ -266,8 +268,7 @@ def main() -> int:
     unlimited_arm = arm_list.choose("dev")[0]
     with limited.Unlimited(unlimited_arm, template) as unlimited:
         for number, turn in enumerate(rest, 1):
-            pool_percent = options.tuned_percent if turn.arm == TUNED else options.pool_percent
-            run, got = perform(turn, pool_percent, options.seconds, template)
+            run, got = perform(turn, options.seconds, template)
             wrong = unlimited.wrong(got.rows) if KILLERS[turn.load].same_answers else []
             run["wrong"] = len(wrong)
             run["wrong_texts"] = wrong[:3]
@@ -279,8 +280,8 @@ def main() -> int:
         arms,
         {
             "limits_mb": options.limits_mb,
-            "pool_percent": options.pool_percent,
-            "tuned_percent": options.tuned_percent,
+            "pool_percent": POOL_PERCENT,
+            "tuned_percent": TUNED_PERCENT,
             "seconds": options.seconds,
             "processors": [quota or "all" for quota in options.processors],
             "huge_pages": [pages or "as the machine" for pages in options.huge_pages],

@@ -396,9 +396,6 @@ def perform(name: str, options: argparse.Namespace, template: Path, unlimited: l
         run["alive"] = server.alive()
         run["oom_kills"] = limit.figures()["oom_kills"]
         run["peak_kb"] = max((bytes_ for _, bytes_ in used.samples), default=0) >> 10
-        if options.keep_log:
-            options.keep_log.mkdir(parents=True, exist_ok=True)
-            (options.keep_log / f"{name}.err").write_text(server.error_log.read_text(errors="replace"))
         if server.alive():
             server.stop()
     run["seconds"] = time.monotonic() - began
@@ -478,7 +475,6 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=32, help="default: %(default)s")
     parser.add_argument("--steps", type=int, default=0, help="of each scenario, instead of its own number")
     parser.add_argument("--turns", type=Path, help="the file of scenarios (default: one of this commit)")
-    parser.add_argument("--keep-log", type=Path, help="a folder for the servers' error logs")
     options = parser.parse_args()
     rounds.require_positive(options, "limit_mb", "clients")
     arms = arm_list.choose(options.arms)
