@@ -8,16 +8,12 @@ behind its last turn. README.md explains the figures.
 import argparse
 import contextlib
 import functools
-import hashlib
 import itertools
-import json
-import multiprocessing
 import operator
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
-from multiprocessing.sharedctypes import Synchronized
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,64 +21,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
 from bench.runner import limited, memory, prepared, report, rounds
+from bench.runner.turns import keep, turns_of
 from bench.workloads.killers import KILLERS, Killer, Killers
 from harness import cgroup, huge_pages
 from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server
-from harness.sql import Connection, Result, SqlError
+from harness.sql import Connection, SqlError
 from harness.x_protocol import XConnection
 
-PROBE_PAUSE_SECONDS = 0.05
-# Their answers do not count: no load is made of them.
-OF_NO_DATA = ("SET ", "PREPARE ", "BEGIN", "COMMIT", "ROLLBACK")
 X_SOCKET = "x.sock"
 CEILING = "dev"
 TUNED = "dev-tuned"
+# The buffer pool's part of the limit, and that of TUNED.
+POOL_PERCENT = 75
+TUNED_PERCENT = 40
 
 
-def _digest(result: Result) -> str:
-    return hashlib.sha256(repr(result.rows).encode()).hexdigest()[:16]
-
-
-@dataclass
-class Answers(limited.Answers):
-    said: set[str] = field(default_factory=set)
-    longest_probe_s: float = 0.0
-    # Each text's answers
-    rows: dict[str, set[str]] = field(default_factory=dict)
-
-    def ask(self, session: Connection | XConnection, text: str) -> bool:
-        """False: the connection is lost."""
-        code: int | None = 0
-        said = found = ""
-        try:
-            result = session.query(text)
-            if text.startswith(("SELECT", "WITH")):
-                found = _digest(result)
-        except SqlError as error:
-            code, said = error.code, error.message
-        except OSError as error:
-            code, said = None, str(error)
-        with self.lock:
-            if code != 0 or not text.startswith(OF_NO_DATA):
-                self.count(code)
-            if found:
-                self.rows.setdefault(text, set()).add(found)
-            if said and (code != limited.NO_MEMORY or len(self.said) < 5):
-                self.said.add(said)
-        return code is not None
-
-    def figures(self) -> dict[str, Any]:
-        return {
-            **super().figures(),
-            "ended": self.no_memory,
-            "said": sorted(self.said),
-            "longest_probe_s": self.longest_probe_s,
-        }
-
-
-def _client(killer: Killer, server: Server, number: int, end: float, got: Answers) -> None:
+def _client(killer: Killer, server: Server, number: int, end: float, got: limited.Answers) -> None:
     while time.monotonic() < end:
         try:
             if killer.over_x:
@@ -103,43 +59,13 @@ def _client(killer: Killer, server: Server, number: int, end: float, got: Answer
             return
 
 
-def _probe(socket: Path, end: float, longest: Synchronized) -> None:
-    """A second client: how long SELECT 1 takes at most."""
-    with (
-        contextlib.suppress(OSError, SqlError),
-        Connection(socket, "", limited.ACCOUNT, limited.PATIENCE_SECONDS) as session,
-    ):
-        while time.monotonic() < end:
-            began = time.monotonic()
-            try:
-                session.query("SELECT 1")
-            finally:
-                longest.value = max(longest.value, time.monotonic() - began)
-            time.sleep(PROBE_PAUSE_SECONDS)
-
-
-@contextlib.contextmanager
-def _probing(server: Server, end: float, got: Answers) -> Iterator[None]:
-    """The second client is a process: in this one, it would wait while another client's thread makes a text of many
-    megabytes."""
-    context = multiprocessing.get_context("fork")
-    longest = context.Value("d", 0.0)
-    process = context.Process(target=_probe, args=(server.socket, end, longest))
-    process.start()
-    try:
-        yield
-        process.join(max(0.0, end + limited.PATIENCE_SECONDS - time.monotonic()))
-    finally:
-        process.kill()
-        process.join()
-        got.longest_probe_s = longest.value
-
-
-def crowd(killer: Killer, clients: int, server: Server, seconds: float, got: Answers) -> None:
+def crowd(killer: Killer, clients: int, server: Server, seconds: float, got: limited.Answers) -> None:
     end = time.monotonic() + seconds
     each = [functools.partial(_client, killer, server, number, end, got) for number in range(clients)]
-    with _probing(server, end, got):
+    with limited.probing(server, end, got) as probe:
         limited.run_clients(each, end)
+        # It ends before if the server is gone.
+        probe.join(max(0.0, end - time.monotonic()))
 
 
 @dataclass(frozen=True)
@@ -162,53 +88,18 @@ class Turn:
         return f"{self.arm}, {self.load} x {self.clients}, {self.limit_mb} MB{quota}, THP {self.huge_pages}"
 
 
-class Unlimited:
-    """A server without a limit, which knows what a statement has to answer. It starts when it is first asked."""
-
-    def __init__(self, arm: arm_list.Arm, template: Path) -> None:
-        self._arm = arm
-        self._template = template
-        self._stack = contextlib.ExitStack()
-        self._session: Connection | None = None
-        self._known: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def wrong(self, rows: dict[str, set[str]]) -> list[str]:
-        """The texts that got another answer."""
-        return [text for text, found in rows.items() if found != {self._answer(text)}]
-
-    def _answer(self, text: str) -> str:
-        if text not in self._known:
-            if self._session is None:
-                folder = self._stack.enter_context(prepared.copy(self._template, self._arm))
-                server = self._stack.enter_context(self._arm.server(folder, Killers(pool_mb=256).mysqld_options()))
-                server.start()
-                self._session = self._stack.enter_context(server.connect(Killers.name))
-                self._session.query(f"SET cte_max_recursion_depth = 10000000, group_concat_max_len = {1 << 30}")
-            self._known[text] = _digest(self._session.query(text))
-        return self._known[text]
-
-
 def _prepare(killer: Killer, server: Server) -> None:
     if "{folder}" in next(killer.statements(0)):
         server.query(
             f"SELECT id, note, doc INTO OUTFILE '{server.folder}/things.txt' FROM things WHERE id <= 12000",
             Killers.name,
         )
-    limited.give_account(server, Killers.name)
+    limited.prepare(server)
     privileges = "ALL" if killer.administrators else "FILE"
     server.query(f"GRANT {privileges} ON *.* TO {limited.ACCOUNT}@localhost")
-    # A warm pool, as of a server that has run for days.
-    for table in ("things", "altered"):
-        server.query(f"SELECT COUNT(*), SUM(LENGTH(note)), SUM(LENGTH(doc)) FROM {table}", Killers.name)
 
 
-def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> tuple[dict[str, Any], Answers]:
+def perform(turn: Turn, seconds: float, template: Path) -> tuple[dict[str, Any], limited.Answers]:
     """One turn: a server in a group of its own."""
     killer = KILLERS[turn.load]
     load_s = 0.0
@@ -220,8 +111,9 @@ def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> 
         load_s = time.monotonic() - began
 
     arm = arm_list.choose(turn.arm)[0]
-    workload = Killers(pool_mb=int(turn.limit_mb * pool_percent / 100))
-    got = Answers()
+    pool_percent = TUNED_PERCENT if turn.arm == TUNED else POOL_PERCENT
+    workload = Killers(pool_mb=turn.limit_mb * pool_percent // 100)
+    got = limited.Answers()
     with contextlib.ExitStack() as stack:
         stack.enter_context(huge_pages.set_to(turn.huge_pages))
         folder = stack.enter_context(prepared.copy(template, arm))
@@ -239,18 +131,15 @@ def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> 
                 limit,
                 lambda: _prepare(killer, server),
                 load,
-                lambda: {"actions": limited.rows_by(server, "ACTION", "MEMDIAG_CEILING"), "status": status(server)},
+                lambda: {
+                    "actions": limited.rows_by(server, "ACTION", "MEMDIAG_CEILING"),
+                    "status": limited.status(server),
+                },
                 got,
-                may_stall=True,
             )
         except Problem as problem:
             raise Problem(f"{turn.name()}: {problem}") from problem
     return {**vars(turn), **run, "load_s": load_s}, got
-
-
-def status(server: Server) -> dict[str, str]:
-    rows = server.query("SHOW GLOBAL STATUS LIKE 'Memdiag\\_ceiling%'").rows
-    return {str(name).removeprefix("Memdiag_ceiling_"): str(value) for name, value in rows}
 
 
 def brief(run: dict[str, Any]) -> str:
@@ -312,14 +201,14 @@ def render(raw: dict[str, Any]) -> str:
     ]
     tuned, ceiling = (answers_a_second(runs, arm) for arm in (TUNED, CEILING))
     if tuned and ceiling:
-        name = f"answers a second of the ordinary load, beside a pool of {raw['settings']['tuned_percent']:g}%"
+        name = f"answers a second of the ordinary load, beside a pool of {TUNED_PERCENT}%"
         targets.append(report.target(name, ceiling / tuned, ">=", 0.5))
     heads = ["load", "arm", "survived", "good", "answers", "ended", "lost", "other errors", "wrong", "SELECT 1, s"]
     return "\n".join(
         [
             "# The ceiling\n",
             f"{len(runs)} turns of {raw['settings']['seconds']:g} s, limits of {raw['settings']['limits_mb']} MB, a"
-            f" buffer pool of {raw['settings']['pool_percent']:g}% of the limit.\n",
+            f" buffer pool of {POOL_PERCENT}% of the limit.\n",
             report.table(heads, list(_rows(runs))),
             "\n## Targets\n",
             report.target_table(targets),
@@ -357,18 +246,6 @@ def _numbers(text: str) -> list[float]:
     return [float(word) for word in text.split(",")]
 
 
-def turns_of(file: Path) -> list[dict]:
-    """A turn whose line was cut, as the run was killed, is not in it, and is made again."""
-    lines = file.read_text().splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        file.write_text("".join(lines[:-1]))
-        lines.pop()
-    try:
-        return [json.loads(line) for line in lines]
-    except ValueError:
-        raise Problem(f"{file} is damaged: remove it, or name another with --turns") from None
-
-
 def main() -> int:
     parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=1, arms=(CEILING, "debian"))
     parser.add_argument("--loads", type=_words, default=list(KILLERS), help=f"of: {', '.join(KILLERS)} (default: all)")
@@ -376,31 +253,26 @@ def main() -> int:
     parser.add_argument("--processors", type=_numbers, default=[0.0], help="a quota; 0 is none (default: %(default)s)")
     parser.add_argument("--huge-pages", type=_words, default=[""], help='madvise, always; "" as it is (default)')
     parser.add_argument("--clients", type=_integers, default=[], help="instead of each load's own numbers")
-    parser.add_argument("--pool-percent", type=float, default=75.0, help="of the limit (default: %(default)s)")
-    parser.add_argument("--tuned-percent", type=float, default=40.0, help=f"of {TUNED} (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=10.0, help="of the load (default: %(default)s)")
     parser.add_argument("--turns", type=Path, help="the file of turns (default: one of this commit)")
     options = parser.parse_args()
-    rounds.require_positive(options, "pool_percent", "seconds")
+    rounds.require_positive(options, "seconds")
     turns = _turns(options)
     arms = arm_list.choose(options.arms)
     file = options.turns or prepared.WORK / f"ceiling-{report.commit()}.jsonl"
-    runs = turns_of(file) if file.exists() else []
-    runs = [run for run in runs if Turn.of(run) in turns]
+    runs = [run for run in turns_of(file) if Turn.of(run) in turns]
     done = {Turn.of(run) for run in runs}
     rest = [turn for turn in turns if turn not in done]
     template = memory.template(Killers(), arms)
     say(f"{len(turns)} turns, {len(rest)} to do: about {len(rest) * (options.seconds + 12) / 60:.0f} min ({file})")
     unlimited_arm = arm_list.choose("dev")[0]
-    with Unlimited(unlimited_arm, template) as unlimited:
+    with limited.Unlimited(unlimited_arm, template) as unlimited:
         for number, turn in enumerate(rest, 1):
-            pool_percent = options.tuned_percent if turn.arm == TUNED else options.pool_percent
-            run, got = perform(turn, pool_percent, options.seconds, template)
+            run, got = perform(turn, options.seconds, template)
             wrong = unlimited.wrong(got.rows) if KILLERS[turn.load].same_answers else []
             run["wrong"] = len(wrong)
             run["wrong_texts"] = wrong[:3]
-            with file.open("a") as lines:
-                lines.write(json.dumps(run) + "\n")
+            keep(file, run)
             runs.append(run)
             say(f"{number}/{len(rest)} {turn.name()}: {brief(run)}")
     raw = rounds.record(
@@ -408,8 +280,8 @@ def main() -> int:
         arms,
         {
             "limits_mb": options.limits_mb,
-            "pool_percent": options.pool_percent,
-            "tuned_percent": options.tuned_percent,
+            "pool_percent": POOL_PERCENT,
+            "tuned_percent": TUNED_PERCENT,
             "seconds": options.seconds,
             "processors": [quota or "all" for quota in options.processors],
             "huge_pages": [pages or "as the machine" for pages in options.huge_pages],

@@ -10,23 +10,23 @@ import argparse
 import contextlib
 import functools
 import itertools
-import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import ceiling
 from bench.runner import arms as arm_list
 from bench.runner import limited, memory, prepared, report, rounds
+from bench.runner.turns import keep, turns_of
 from bench.workloads.killers import KILLERS, Killers
 from harness import cgroup
 from harness.burst import Sampler
@@ -81,7 +81,7 @@ class Stage:
     limit_mb: int
     clients: int
     steps: int  # 0: as many as the scenario has
-    got: ceiling.Answers = field(default_factory=ceiling.Answers)
+    got: limited.Answers = field(default_factory=limited.Answers)
     over: threading.Event = field(default_factory=threading.Event)
     # Beside the clients' answers.
     figures: dict[str, Any] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Stage:
         return self.steps or of_scenario
 
     def status(self, name: str) -> int:
-        return int(ceiling.status(self.server)[name] or 0)
+        return int(limited.status(self.server)[name] or 0)
 
     def parked(self) -> None:
         wait("no frame is parked", lambda: self.status("parked_bytes") >= 32 * MB)
@@ -100,16 +100,16 @@ class Stage:
         """Ordinary clients and a probe, until the end of the block."""
         self.over.clear()
         threads = [threading.Thread(target=self._client, args=(number,), daemon=True) for number in range(self.clients)]
-        threads.append(threading.Thread(target=self._probe, daemon=True))
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self.over.set()
-            end = time.monotonic() + STALLED_SECONDS
+        with limited.probing(self.server, math.inf, self.got):
             for thread in threads:
-                thread.join(max(0.0, end - time.monotonic()))
+                thread.start()
+            try:
+                yield
+            finally:
+                self.over.set()
+                end = time.monotonic() + STALLED_SECONDS
+                for thread in threads:
+                    thread.join(max(0.0, end - time.monotonic()))
         expect(not any(thread.is_alive() for thread in threads), "clients were not answered")
 
     def connection(self) -> Connection:
@@ -125,16 +125,6 @@ class Stage:
         except SqlError as error:
             with got.lock:
                 got.count(error.code)
-
-    def _probe(self) -> None:
-        got = self.got
-        with contextlib.suppress(OSError, SqlError), self.connection() as session:
-            while not self.over.is_set():
-                began = time.monotonic()
-                session.query("SELECT 1")
-                with got.lock:
-                    got.longest_probe_s = max(got.longest_probe_s, time.monotonic() - began)
-                time.sleep(ceiling.PROBE_PAUSE_SECONDS)
 
 
 # --- the scenarios ---------------------------------------------------------------------------
@@ -265,9 +255,10 @@ def _ended(stage: Stage, number: signal.Signals) -> None:
     stage.figures.update(slowest_s=slowest, slowest_start_s=slowest_start, acknowledged=len(acknowledged))
 
 
-def _with(before: ceiling.Answers, figures: dict[str, Any], rows: dict[str, set[str]]) -> ceiling.Answers:
+def _with(before: limited.Answers, figures: dict[str, Any], rows: dict[str, set[str]]) -> limited.Answers:
     """The answers as they were then. Clients that still run count in the former object."""
-    got = ceiling.Answers(rows=rows, longest_probe_s=figures["longest_probe_s"], said=set(figures["said"]))
+    got = limited.Answers(rows=rows, said=set(figures["said"]))
+    got.longest_probe.value = figures["longest_probe_s"]
     got.answers, got.lost, got.no_memory = figures["answers"], figures["lost"], figures["ended"]
     got.other_errors.update(figures["other_errors"])
     return got
@@ -377,13 +368,7 @@ SCENARIOS: dict[str, Scenario] = {
 # --- the course ------------------------------------------------------------------------------
 
 
-def _prepare(server: Server) -> None:
-    limited.give_account(server, Killers.name)
-    for table in ("things", "altered"):
-        server.query(f"SELECT COUNT(*), SUM(LENGTH(note)), SUM(LENGTH(doc)) FROM {table}", Killers.name)
-
-
-def perform(name: str, options: argparse.Namespace, template: Path, unlimited: ceiling.Unlimited) -> dict[str, Any]:
+def perform(name: str, options: argparse.Namespace, template: Path, unlimited: limited.Unlimited) -> dict[str, Any]:
     scenario = SCENARIOS[name]
     arm = arm_list.choose(options.arms)[0]
     # The pool fits the limit that is lowest in the scenario at its floor, and not as a whole.
@@ -400,10 +385,10 @@ def perform(name: str, options: argparse.Namespace, template: Path, unlimited: c
         used = Sampler(0.05, limit.used_bytes)
         try:
             server.start()
-            _prepare(server)
+            limited.prepare(server)
             with used:
                 scenario.run(stage, template) if scenario.takes_data else scenario.run(stage)
-            run["status"] = ceiling.status(server)
+            run["status"] = limited.status(server)
             run["actions"] = limited.rows_by(server, "ACTION", "MEMDIAG_CEILING")
             server.query("SELECT 1")
         except (Problem, SqlError, OSError) as problem:
@@ -411,9 +396,6 @@ def perform(name: str, options: argparse.Namespace, template: Path, unlimited: c
         run["alive"] = server.alive()
         run["oom_kills"] = limit.figures()["oom_kills"]
         run["peak_kb"] = max((bytes_ for _, bytes_ in used.samples), default=0) >> 10
-        if options.keep_log:
-            options.keep_log.mkdir(parents=True, exist_ok=True)
-            (options.keep_log / f"{name}.err").write_text(server.error_log.read_text(errors="replace"))
         if server.alive():
             server.stop()
     run["seconds"] = time.monotonic() - began
@@ -486,33 +468,26 @@ def _chosen(text: str) -> list[str]:
     return names
 
 
-def _runs(file: Path, names: Sequence[str]) -> list[dict[str, Any]]:
-    lines = file.read_text().splitlines() if file.exists() else []
-    return [run for line in lines if (run := json.loads(line))["scenario"] in names]
-
-
 def main() -> int:
-    parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=1, arms=(ceiling.CEILING,), one_arm=True)
+    parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=1, arms=("dev",), one_arm=True)
     parser.add_argument("--scenarios", type=_chosen, default=list(SCENARIOS), help=f"of: {', '.join(SCENARIOS)}")
     parser.add_argument("--limit-mb", type=int, default=1200, help="of the cgroup (default: %(default)s)")
     parser.add_argument("--clients", type=int, default=32, help="default: %(default)s")
     parser.add_argument("--steps", type=int, default=0, help="of each scenario, instead of its own number")
     parser.add_argument("--turns", type=Path, help="the file of scenarios (default: one of this commit)")
-    parser.add_argument("--keep-log", type=Path, help="a folder for the servers' error logs")
     options = parser.parse_args()
     rounds.require_positive(options, "limit_mb", "clients")
     arms = arm_list.choose(options.arms)
     file = options.turns or prepared.WORK / f"ceiling-scenarios-{report.commit()}.jsonl"
-    runs = _runs(file, options.scenarios)
+    runs = [run for run in turns_of(file) if run["scenario"] in options.scenarios]
     done = [run["scenario"] for run in runs]
     rest = [name for name in options.scenarios for _ in range(options.rounds - done.count(name))]
     template = memory.template(Killers(), arms)
     say(f"{len(rest)} of {options.rounds * len(options.scenarios)} scenarios to do, about two minutes each ({file})")
-    with ceiling.Unlimited(arm_list.choose("dev")[0], template) as unlimited:
+    with limited.Unlimited(arm_list.choose("dev")[0], template) as unlimited:
         for number, name in enumerate(rest, 1):
             run = perform(name, options, template, unlimited)
-            with file.open("a") as lines:
-                lines.write(json.dumps(run) + "\n")
+            keep(file, run)
             runs.append(run)
             say(f"{number}/{len(rest)} {name}: {brief(run)}")
     raw = rounds.record(options, arms, {"limit_mb": options.limit_mb, "clients": options.clients})

@@ -21,16 +21,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import sysbench_oltp
 from bench.runner import arms as arm_list
-from bench.runner import report, rounds
+from bench.runner import prepared, report, rounds
 from bench.workloads import sysbench_program
 from harness.problem import Problem, run_main
 from harness.programs import captured
 from harness.server import Server, last_line
 
 MYSQLD_OPTIONS = (
-    *sysbench_oltp.MYSQLD_OPTIONS,
+    *sysbench_program.MYSQLD_OPTIONS,
     # valgrind does not support every kind of asynchronous I/O.
     "--innodb-use-native-aio=OFF",
 )
@@ -231,7 +230,7 @@ def choose_tool(wanted: str | None) -> str:
 def main() -> int:
     parser = rounds.parser(__doc__.splitlines()[0], rounds=1)
     parser.add_argument(
-        "--test", choices=sysbench_oltp.TESTS, default=sysbench_oltp.TESTS[0], help="default: %(default)s"
+        "--test", choices=sysbench_program.TESTS, default=sysbench_program.TESTS[0], help="default: %(default)s"
     )
     parser.add_argument(
         "--events",
@@ -245,7 +244,7 @@ def main() -> int:
     tool = choose_tool(options.tool)
     if options.events is None:
         options.events = 20_000 if tool == "perf" else 2_000
-        if options.test != sysbench_oltp.TESTS[0]:
+        if options.test != sysbench_program.TESTS[0]:
             options.events //= 20
     rounds.require_positive(options, "events")
     return rounds.run(
@@ -258,7 +257,7 @@ def main() -> int:
             "events": options.events,
             "mysqld": MYSQLD_OPTIONS,
         },
-        prepare=sysbench_oltp.template,
+        prepare=prepared.sysbench,
         measure=rounds.one_by_one(lambda arm, folder: measure(arm, folder, tool, options.test, options.events)),
         brief=lambda run: f"{run['']:.0f} instructions",
         render=render,

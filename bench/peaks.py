@@ -138,7 +138,7 @@ def turn(workload: Workload, arm: arm_list.Arm, floor_kb: float | None) -> dict[
     found: dict[str, Any] = {}
     with (
         prepared.copy(memory.template(workload, [arm]), arm) as folder,
-        memory.Turn(workload, arm, folder, SETTLE_SECONDS, IDLE_SECONDS) as whole,
+        memory.Turn(workload, arm, folder, IDLE_SECONDS) as whole,
     ):
         whole.start()
         if floor_kb is None:

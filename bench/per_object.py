@@ -10,9 +10,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -24,48 +23,11 @@ from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection, SqlError
 
-STILL_KB = 128  # at rest, RSS changes by less than this
-STILL_SECONDS = 2.0
-PATIENCE_SECONDS = 20.0
 SHOWN_KIB = 0.2  # the report leaves smaller parts out
 START = "start_kb"  # beside the kinds of objects in a run
 START_SECONDS = 5.0  # after the server is ready
 START_GOAL_MB = 96.0
 _UNKNOWN_TABLE = 1109
-
-
-@dataclass(frozen=True)
-class Line:
-    """Least squares: what one more costs, and the standard error of that."""
-
-    slope: float
-    error: float
-
-    @classmethod
-    def through(cls, points: Sequence[tuple[float, float]]) -> Self:
-        if len(points) < 3:
-            raise ValueError("a slope with an error needs three points")
-        middle_x = sum(x for x, _ in points) / len(points)
-        middle_y = sum(y for _, y in points) / len(points)
-        spread = sum((x - middle_x) ** 2 for x, _ in points)
-        slope = sum((x - middle_x) * (y - middle_y) for x, y in points) / spread
-        rest = sum((y - middle_y - slope * (x - middle_x)) ** 2 for x, y in points)
-        return cls(slope, (rest / (len(points) - 2) / spread) ** 0.5)
-
-
-def rest(server: Server) -> int:
-    """Waits until RSS no longer changes, and returns it in kB: allocators give freed memory back later."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    lowest = highest = server.rss_kb()
-    since = time.monotonic()
-    while time.monotonic() < min(deadline, since + STILL_SECONDS):
-        time.sleep(0.1)
-        now = server.rss_kb()
-        lowest, highest = min(lowest, now), max(highest, now)
-        if highest - lowest > STILL_KB:
-            lowest = highest = now
-            since = time.monotonic()
-    return server.rss_kb()
 
 
 def ledger(session: Connection) -> dict[str, float]:
@@ -87,7 +49,7 @@ def ledger(session: Connection) -> dict[str, float]:
 def reading(server: Server, session: Connection, kind: objects.Kind, count: int) -> dict[str, Any]:
     time.sleep(kind.idle_seconds)
     # Pages of the buffer pool serve everybody. They are no part of an object.
-    rss_kb = rest(server)
+    rss_kb = objects.rest(server)
     pages_kb = memory.buffer_pool_kb(session)
     return {"count": count, "kb": rss_kb - pages_kb, "parts": ledger(session)}
 
@@ -131,8 +93,8 @@ def round_of(
     yield from measured.items()
 
 
-def line(readings: Sequence[dict[str, Any]]) -> Line:
-    return Line.through([(point["count"], point["kb"]) for point in readings])
+def line(readings: Sequence[dict[str, Any]]) -> objects.Line:
+    return objects.Line.through([(point["count"], point["kb"]) for point in readings])
 
 
 def parts(runs: Sequence[dict[str, Any]], kind: str) -> dict[str, float]:
@@ -142,7 +104,7 @@ def parts(runs: Sequence[dict[str, Any]], kind: str) -> dict[str, float]:
         names = {name for point in run[kind] for name in point["parts"]}
         for name in names:
             points = [(point["count"], point["parts"].get(name, 0.0)) for point in run[kind]]
-            slopes.setdefault(name, []).append(Line.through(points).slope)
+            slopes.setdefault(name, []).append(objects.Line.through(points).slope)
     found = {name: report.median(values) for name, values in slopes.items()}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 

@@ -7,66 +7,30 @@ See README.md for what the figures mean.
 """
 
 import contextlib
-import dataclasses
-import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import sysbench_oltp
 from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
-from bench.runner.own_tables import cpu_ms, every, everyday, thread_of
+from bench.runner.own_tables import SEEN_SECONDS, cpu_ms, every, everyday, foremost, read
 from bench.runner.quiet import priority, wait_until_quiet
-from bench.runner.resampling import interval
-from bench.workloads import steady, sysbench_program
-from harness.problem import Problem, run_main
+from bench.runner.shim import MACHINES, SHIM, STAY, Machine, chosen, shimmed
+from bench.workloads import sysbench_program
+from harness.problem import run_main
 from harness.server import Server
 from harness.sql import Connection
 
-SHIM = "libmemdiag_cpu_shim.so"
-
-
-@dataclass(frozen=True)
-class Machine:
-    name: str
-    # In the form that MEMDIAG_SHIM_CPUS takes.
-    cpus: str
-    count: int
-    nodes: int = 1
-
-
-def sparse(count: int, step: int) -> Machine:
-    numbers = ",".join(str(number) for number in range(0, count * step, step))
-    return Machine(f"{count}, each {step}th", numbers, count)
-
-
-MACHINES = (
-    Machine("2", "2", 2),
-    Machine("16", "16", 16),
-    sparse(16, 8),
-    Machine("64", "64", 64),
-    sparse(64, 4),
-    Machine("64 on 2 nodes", "64", 64, nodes=2),
-    Machine("256", "256", 256),
-)
-# After so many blocks have come or gone, a thread moves to another CPU: some ten times a second under load.
-STAY = "20000"
 COLLISION_THREADS = (4, 16, 64)
 BURST_THREADS = 64
 LOAD_SECONDS = 6
 IDLE_SECONDS = 20
 REST_SECONDS = 10
-# A monitor that reads each second asks for so much of the past.
-SEEN_SECONDS = 10
 PURGES = 5
-READS = 9
 SAMPLING_SECONDS = 3
 SAMPLING_MS = 10
 # More than what a server at rest moves between two samples, and nothing.
@@ -75,9 +39,6 @@ RESTS = "SELECT SLEEP(0.5)"
 LARGE_SESSIONS = 32
 LARGE_BYTES = 1 << 20
 FUNCTIONS = ("memdiag_shim_questions", "memdiag_shim_bypasses", "memdiag_shim_refreshes")
-# Steady loads run on these, and have so many turns of each arm in a round.
-STEADY_CPUS = ("16", "64")
-STEADY_ROUNDS = 4
 START_PARTS = ("start_perfschema_mb", "start_resident_metadata_mb", "start_unused_mb")
 TARGETS = {
     "start_mb_per_cpu": 0.25,
@@ -86,31 +47,7 @@ TARGETS = {
     "refreshes": 0,
     "cached_kb_per_cpu": 64.0,
     "large_arenas": 2,
-    "steady_ratio": 1.02,
-    "steady_purged_share": 0.02,
-    # A burst or a load leaves unused pages beyond the steady load's. This share of them may stay for two seconds.
-    "steady_left_share": 0.1,
 }
-
-
-def shimmed(arm: arm_list.Arm, machine: Machine) -> arm_list.Arm:
-    """The arm, with the shim that shows it this machine."""
-    shim = arm.build().directory.parent / "unittest" / SHIM
-    if not shim.exists():
-        raise Problem(
-            f"{shim} is missing; build it with: cmake --build --preset {arm.preset} --target memdiag_cpu_shim"
-        )
-    return dataclasses.replace(
-        arm,
-        env={
-            **arm.env,
-            "MEMDIAG_SHIM_CPUS": machine.cpus,
-            "MEMDIAG_SHIM_NODES": str(machine.nodes),
-            "MEMDIAG_SHIM_STAY": STAY,
-        },
-        options=(*arm.options, f"--plugin-dir={shim.parent}"),
-        preload=(str(shim),),
-    )
 
 
 def number(session: Connection, query: str) -> int:
@@ -213,38 +150,6 @@ def caches(server: Server, session: Connection) -> dict[str, float]:
     }
 
 
-def select(table: str) -> str:
-    """The statement with which a monitor reads a table: of the past, it reads what it has not seen yet."""
-    past = table in ("MEMDIAG_HISTORY", "MEMDIAG_HISTORY_POOLS")
-    seen = f" WHERE TIME > NOW() - INTERVAL {SEEN_SECONDS} SECOND" if past else ""
-    return f"SELECT * FROM information_schema.{table}{seen}"
-
-
-def read(
-    server: Server, reader: Connection, names: Sequence[str], in_turn: bool, reads: int = READS
-) -> dict[str, tuple[float, float]]:
-    """Median milliseconds of each table, by the clock and of processor time.
-
-    `in_turn`: reads one table after the other, each second. Otherwise another statement comes in between, so two reads
-    share nothing.
-    """
-    thread = thread_of(reader)
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-    for _ in range(reads):
-        time.sleep(1 if in_turn else 0)
-        for name, times in taken.items():
-            if not in_turn:
-                reader.query("SELECT 1")
-            before = (time.monotonic(), cpu_ms(server, thread))
-            reader.discard(select(name))
-            after = (time.monotonic(), cpu_ms(server, thread))
-            times.append((1000 * (after[0] - before[0]), after[1] - before[1]))
-    return {
-        name: (report.median(ms for ms, _ in times), report.median(cpu for _, cpu in times))
-        for name, times in taken.items()
-    }
-
-
 def tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
     """Measures the everyday tables in their order, then each table alone, with so many idle sessions."""
     with contextlib.ExitStack() as sessions:
@@ -267,20 +172,6 @@ def tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
 
 
 @contextlib.contextmanager
-def foremost() -> Iterator[None]:
-    """Gives this program priority over all else on the machine, as its server has. Only root can do this."""
-    if os.geteuid() != 0:
-        yield
-        return
-    before = os.getpriority(os.PRIO_PROCESS, 0)
-    os.setpriority(os.PRIO_PROCESS, 0, -15)
-    try:
-        yield
-    finally:
-        os.setpriority(os.PRIO_PROCESS, 0, before)
-
-
-@contextlib.contextmanager
 def no_samples(session: Connection) -> Iterator[None]:
     """Switches the sampler off for the block, because it refreshes jemalloc's statistics."""
     session.query("SET GLOBAL memdiag_history_interval_ms = 0")
@@ -297,7 +188,7 @@ def purge(server: Server, session: Connection) -> dict[str, float]:
         " (SELECT c, pad FROM sbtest1 ORDER BY pad, c LIMIT 49999) AS sorted"
     )
     times, refreshes, released = [], [], []
-    with no_samples(session), server.connect(sysbench_oltp.DATABASE) as sorter, server.connect() as purger:
+    with no_samples(session), server.connect(sysbench_program.DATABASE) as sorter, server.connect() as purger:
         session.query("SET GLOBAL memdiag_quiet_ms = 'session=0'")
         for _ in range(PURGES):
             sorter.query(sort)
@@ -350,26 +241,6 @@ def large_blocks(server: Server, session: Connection) -> dict[str, int]:
         }
 
 
-def measure_steady(server: Server, names: Sequence[str]) -> dict[str, Any]:
-    """{load: its figures}"""
-    steady.prepare(server, sysbench_oltp.DATABASE)
-    return {
-        load.name: steady.measure(server, sysbench_oltp.DATABASE, load, STEADY_ROUNDS)
-        for load in steady.LOADS
-        if load.name in names
-    }
-
-
-def measure_steady_alone(arm: arm_list.Arm, template: Path, machine: Machine, names: Sequence[str]) -> dict[str, Any]:
-    with (
-        prepared.copy(template, arm) as folder,
-        shimmed(arm, machine).server(folder, sysbench_program.MYSQLD_OPTIONS, priority()) as server,
-    ):
-        server.start()
-        sysbench_oltp.read_all(server)
-        return {"steady": measure_steady(server, names)}
-
-
 def measure_machine(arm: arm_list.Arm, template: Path, machine: Machine, connections: int) -> dict[str, Any]:
     shown = shimmed(arm, machine)
     with (
@@ -381,7 +252,7 @@ def measure_machine(arm: arm_list.Arm, template: Path, machine: Machine, connect
             found = at_start(server, session)
             for name in FUNCTIONS:
                 session.query(f"CREATE FUNCTION {name} RETURNS INTEGER SONAME '{SHIM}'")
-            sysbench_oltp.read_all(server)
+            sysbench_program.read_all(server)
             found["collisions"] = {threads: collisions(server, session, threads) for threads in COLLISION_THREADS}
             found.update(caches(server, session))
             found.update(large_blocks(server, session))
@@ -389,8 +260,6 @@ def measure_machine(arm: arm_list.Arm, template: Path, machine: Machine, connect
             found["sample_ms"] = sample(server, session, MOVES_MEMORY)
             found["sample_at_rest_ms"] = sample(server, session, RESTS)
             found["tables"] = tables(server, connections)
-            if machine.name in STEADY_CPUS:
-                found["steady"] = measure_steady(server, [load.name for load in steady.LOADS])
     listed = everyday()
     for figure in ("ms", "cpu_ms", "alone_ms"):
         found[f"everyday_{figure}"] = sum(found["tables"][name][figure] for name in listed)
@@ -398,17 +267,10 @@ def measure_machine(arm: arm_list.Arm, template: Path, machine: Machine, connect
 
 
 def measure_round(
-    arms: Sequence[arm_list.Arm], template: Path, machines: Sequence[Machine], connections: int, steady_alone: list[str]
+    arms: Sequence[arm_list.Arm], template: Path, machines: Sequence[Machine], connections: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """`steady_alone`: nothing else than these steady loads; empty: all there is."""
-
-    def measured(arm: arm_list.Arm, machine: Machine) -> dict[str, Any]:
-        if steady_alone:
-            return measure_steady_alone(arm, template, machine, steady_alone)
-        return measure_machine(arm, template, machine, connections)
-
     for arm in arms:
-        yield (arm.name, {machine.name: measured(arm, machine) for machine in machines})
+        yield (arm.name, {machine.name: measure_machine(arm, template, machine, connections) for machine in machines})
 
 
 def growth_per_cpu(raw: dict[str, Any], without: str = "") -> list[float]:
@@ -422,135 +284,6 @@ def growth_per_cpu(raw: dict[str, Any], without: str = "") -> list[float]:
 
     least = min(cpus, key=cpus.__getitem__)
     return [(median(name) - median(least)) / (cpus[name] - cpus[least]) for name in cpus if cpus[name] > cpus[least]]
-
-
-def steady_turns(runs: Sequence[dict[str, Any]], machine: str, load: str) -> list[dict[str, dict[str, float]]]:
-    """Pairs of neighbouring turns, one without purging and one with it."""
-    return [
-        {"off": off, "on": on}
-        for run in runs
-        for off, on in zip(*(run[machine]["steady"][load]["turns"][arm] for arm in ("off", "on")), strict=True)
-    ]
-
-
-def steady_ratio(pairs: Sequence[dict[str, dict[str, float]]], figure: str) -> float:
-    """The median with purging by that without."""
-    off, on = (report.median(pair[arm][figure] for pair in pairs) for arm in ("off", "on"))
-    return report.ratio(on, off) or 1.0
-
-
-def steady_left(one: dict[str, Any]) -> float:
-    """The largest share of what a burst, or the load, left unused that was still there two seconds later."""
-    burst, load = one["after_burst"], one["after_load"]
-    more = burst["mb"] - burst["before_mb"]
-    return max(
-        (burst["later_mb"] - burst["before_mb"]) / more if more >= 1 else 0.0,
-        load["later_mb"] / load["mb"] if load["mb"] >= 1 else 0.0,
-    )
-
-
-def steady_loads(runs: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """{(machine, load): figures} of the machines that had them."""
-    found = {}
-    for machine in (name for name in runs[0] if "steady" in runs[0][name]):
-        for load in runs[0][machine]["steady"]:
-            pairs = steady_turns(runs, machine, load)
-            found[machine, load] = {
-                **{
-                    f"{figure}_{arm}": report.median(pair[arm][figure] for pair in pairs)
-                    for figure in ("us", "cpu_us", "faults")
-                    for arm in ("off", "on")
-                },
-                # Purges are rare, so a median would not see them.
-                **{
-                    figure: statistics.fmean(pair["on"][figure] for pair in pairs)
-                    for figure in ("purged_pages", "own_purged_pages")
-                },
-                **{
-                    f"{figure}_ratio": interval(pairs, lambda drawn, figure=figure: steady_ratio(drawn, figure))
-                    for figure in ("us", "cpu_us", "faults")
-                },
-                "purges": sum(pair["on"]["purges"] for pair in pairs) * 60 / (len(pairs) * steady.TURN_SECONDS),
-                "left": max(steady_left(run[machine]["steady"][load]) for run in runs),
-                "unused_mb": report.median(run[machine]["steady"][load]["after_burst"]["mb"] for run in runs),
-            }
-    return found
-
-
-STEADY_COLUMNS = (
-    "page faults, off → on",
-    "ratio",
-    "pages purged",
-    "of its pool",
-    "CPU us",
-    "ratio",
-    "us by the clock",
-    "ratio",
-    "purges a minute",
-    "unused MB after a burst",
-    "left",
-)
-
-
-def steady_part(found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
-    if not found:
-        return []
-
-    def compared(one: dict[str, Any], figure: str, digits: int) -> list[str]:
-        ratio, low, high = one[f"{figure}_ratio"]
-        values = " → ".join(f"{one[f'{figure}_{arm}']:.{digits}f}" for arm in ("off", "on"))
-        return [values, f"{ratio:.2f} ({low:.2f} to {high:.2f})"]
-
-    rows = [
-        [
-            machine,
-            load,
-            *compared(one, "faults", 1),
-            f"{one['purged_pages']:.3f}",
-            f"{one['own_purged_pages']:.3f}",
-            *compared(one, "cpu_us", 0),
-            *compared(one, "us", 0),
-            f"{one['purges']:.0f}",
-            f"{one['unused_mb']:.0f}",
-            f"{one['left']:.2f}",
-        ]
-        for (machine, load), one in found.items()
-    ]
-    return [
-        "\n## Steady loads of few statements\n",
-        f"{steady.SESSIONS} sessions, each with a statement every {steady.PAUSE_SECONDS:g} s. Purging is on for"
-        f" {steady.LEARNING_SECONDS:g} s, then off and on in turn, {steady.TURN_SECONDS:g} s each. `pages purged` of a"
-        " statement is the mean of the turns with purging: it can have caused so many faults at most. Medians of a"
-        " statement, and the ratio with the interval of 95% of resampled"
-        f" ratios. Then {steady.BURST_SESSIONS} more sessions for {steady.BURST_SECONDS:g} s: `left` is the share of what"
-        f" they, or the load, left unused that was still there {steady.RETURN_SECONDS:g} s after they ended.\n",
-        report.table(["processors", "load", *STEADY_COLUMNS], rows),
-    ]
-
-
-def steady_targets(found: dict[tuple[str, str], dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Each is of the load that does worst. Ratios are medians: the interval in the table says how exact they are."""
-    words = {"faults": "page faults of a statement", "cpu_us": "its processor time", "us": "its time by the clock"}
-    purged = [one["purged_pages"] / one["faults_off"] for one in found.values() if one["faults_off"]]
-    return [
-        report.target(name, max(values, default=None), "<=", TARGETS[target])
-        for name, values, target in (
-            ("steady loads: pages purged by page faults with purging off, most", purged, "steady_purged_share"),
-            *(
-                (
-                    f"steady loads: {name}, purging on by off, most",
-                    [one[f"{figure}_ratio"][0] for one in found.values()],
-                    "steady_ratio",
-                )
-                for figure, name in words.items()
-            ),
-            (
-                f"share of unused pages left {steady.RETURN_SECONDS:g} s after a burst or a load, most",
-                [one["left"] for one in found.values()],
-                "steady_left_share",
-            ),
-        )
-    ]
 
 
 # Columns of tables: their head, figure and digits.
@@ -588,10 +321,6 @@ EVERYDAY = (
 
 def render(raw: dict[str, Any]) -> str:
     (runs,) = raw["runs"].values()
-    if "start_rss_mb" not in next(iter(runs[0].values())):
-        found = steady_loads(runs)
-        parts = ["# Many processors, simulated: steady loads alone", *steady_part(found), "\n## Targets\n"]
-        return "\n".join([*parts, report.target_table(steady_targets(found)), report.front_matter(raw)])
     cpus: dict[str, int] = raw["settings"]["machines"]
     least, most = (extreme(cpus, key=cpus.__getitem__) for extreme in (min, max))
 
@@ -615,7 +344,6 @@ def render(raw: dict[str, Any]) -> str:
         return [f"{part:.1f}" for part in (*parts, median(name, "start_rss_mb") - sum(parts))]
 
     running = list(runs[0][most]["collisions"])
-    steadied = steady_loads(runs)
     listed = everyday()
     shown = [name for name in cpus if name in (least, most)]
 
@@ -658,9 +386,8 @@ def render(raw: dict[str, Any]) -> str:
                 ["table", "", *(f"{how}, {name}" for name in shown for how in ("in turn", "CPU", "alone", "CPU"))],
                 map(of_table, sorted(runs[0][most]["tables"], key=lambda name: name not in listed)),
             ),
-            *steady_part(steadied),
             "\n## Targets\n",
-            report.target_table([*targets(raw, median), *steady_targets(steadied)]),
+            report.target_table(targets(raw, median)),
             report.front_matter(raw),
         ]
     )
@@ -685,15 +412,6 @@ def targets(raw: dict[str, Any], median: Callable[..., float]) -> Iterator[tuple
     yield report.target(in_arenas, min(several, default=None), ">=", TARGETS["large_arenas"])
 
 
-def choose(names: str) -> list[Machine]:
-    known = {machine.name: machine for machine in MACHINES}
-    wanted = [name.strip() for name in names.split(";")]
-    for name in wanted:
-        if name not in known:
-            raise Problem(f"no machine '{name}'; there are: {'; '.join(known)}")
-    return [known[name] for name in wanted]
-
-
 def main() -> int:
     parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True)
     parser.add_argument(
@@ -702,18 +420,9 @@ def main() -> int:
         help="separated by semicolons (default: %(default)s)",
     )
     parser.add_argument("--connections", type=int, default=1000, help="default: %(default)s")
-    names = [load.name for load in steady.LOADS]
-    parser.add_argument(
-        "--steady-alone",
-        metavar="LOADS",
-        help=f"only these steady loads, separated by semicolons, of: {'; '.join(names)}",
-    )
     options = parser.parse_args()
-    steady_alone = [name.strip() for name in options.steady_alone.split(";")] if options.steady_alone else []
-    if wrong := set(steady_alone) - set(names):
-        raise Problem(f"no load {', '.join(sorted(wrong))}; there are: {'; '.join(names)}")
     rounds.require_positive(options, "connections")
-    machines = choose(options.machines)
+    machines = chosen(options.machines)
     return rounds.run(
         "processors",
         options,
@@ -724,18 +433,14 @@ def main() -> int:
             "priority": " ".join(priority()),
             "machines": {machine.name: machine.count for machine in machines},
         },
-        prepare=sysbench_oltp.template,
-        measure=lambda arms, template: measure_round(arms, template, machines, options.connections, steady_alone),
+        prepare=prepared.sysbench,
+        measure=lambda arms, template: measure_round(arms, template, machines, options.connections),
         brief=lambda run: "; ".join(
-            f"{name}: {len(found['steady'])} steady loads"
-            if steady_alone
-            else f"{name}: {found['start_rss_mb']:.0f} MB, everyday tables {found['everyday_ms']:.1f} ms"
+            f"{name}: {found['start_rss_mb']:.0f} MB, everyday tables {found['everyday_ms']:.1f} ms"
             for name, found in run.items()
         ),
         render=render,
-        seconds_each=180 * len(machines) * len(steady_alone)
-        if steady_alone
-        else 100 * len(machines) + 720 * sum(one.name in STEADY_CPUS for one in machines),
+        seconds_each=100 * len(machines),
     )
 
 

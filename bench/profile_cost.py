@@ -12,7 +12,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import sysbench_oltp
 from bench.runner import arms as arm_list
 from bench.runner import memory, prepared, report, rounds
 from bench.runner.resampling import interval
@@ -89,9 +88,7 @@ def main() -> int:
         for name in names:
             load = WORKLOADS[name]
             # The tests of sysbench use the same tables.
-            templates[name] = (
-                sysbench_oltp.template(arms) if isinstance(load, Sysbench) else memory.template(load, arms)
-            )
+            templates[name] = prepared.sysbench(arms) if isinstance(load, Sysbench) else memory.template(load, arms)
         return templates[names[0]]
 
     def measure_round(arms: Sequence[arm_list.Arm], _template: Path) -> Any:

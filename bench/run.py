@@ -38,7 +38,7 @@ GROUPS = {
 TURN_SECONDS = 25  # roughly, because idling overlaps with the next turn
 # --resume may change these options, because figures stay comparable.
 CHANGEABLE = ("rounds", "arms", "workloads", "surroundings", "idlers")
-STORED = (*CHANGEABLE, "set", "seconds", "idle", "settle", "soak")
+STORED = (*CHANGEABLE, "set", "seconds", "idle", "soak")
 
 
 def chosen_workloads(names: str, settings: Sequence[str], seconds: int | None = None) -> list[Workload]:
@@ -145,9 +145,7 @@ class Course:
         try:
             with contextlib.ExitStack() as stack:
                 folder = stack.enter_context(prepared.copy(template, arm))
-                turn = stack.enter_context(
-                    memory.Turn(workload, arm, folder, self._options.settle, moments(self._options.idle), limit_kb)
-                )
+                turn = stack.enter_context(memory.Turn(workload, arm, folder, moments(self._options.idle), limit_kb))
                 turn.start()
                 with idlers.quiet() as neighbours:
                     turn.load()
@@ -195,7 +193,6 @@ def arguments() -> argparse.Namespace:
         "--workloads", default="all", help=f"comma-separated; groups: {', '.join(GROUPS)} (default: %(default)s)"
     )
     parser.add_argument("--list", action="store_true", help="show the workloads and what can be set")
-    parser.add_argument("--prepare", action="store_true", help="only make the data, for a later run")
     parser.add_argument(
         "--set",
         action="append",
@@ -213,7 +210,6 @@ def arguments() -> argparse.Namespace:
         default=4,
         help="servers that idle while others are under load, at most (default: %(default)s)",
     )
-    parser.add_argument("--settle", type=float, default=2, help="seconds between start and load (default: %(default)s)")
     parser.add_argument(
         "--surroundings",
         help=f"comma-separated, of: {', '.join(SURROUNDINGS)} (default: plain for all, the others for those that they"
@@ -244,7 +240,7 @@ def arguments() -> argparse.Namespace:
         options.arms = ",".join(soak.ARMS)
     if options.surroundings and (unknown := set(options.surroundings.split(",")) - SURROUNDINGS.keys()):
         parser.error(f"unknown surroundings: {', '.join(unknown)}")
-    rounds.require_positive(options, "idle", "settle", "idlers")
+    rounds.require_positive(options, "idle", "idlers")
     return options
 
 
@@ -252,7 +248,7 @@ def opened(options: argparse.Namespace) -> Results:
     """Opens a new folder, or that of an earlier run."""
     arms = arm_list.choose(options.arms)
     settings = {name: getattr(options, name) for name in STORED}
-    head = rounds.record(options, arms, {"idle_seconds": options.idle, "settle_seconds": options.settle})
+    head = rounds.record(options, arms, {"idle_seconds": options.idle, "settle_seconds": memory.SETTLE_SECONDS})
     head["options"] = settings
     head = json.loads(json.dumps(head))  # as a reader gets it: lists, no tuples
     if not options.resume:
@@ -282,10 +278,6 @@ def main() -> int:
             say(f"{workload.name}: {workload.shows}")
             for name, value in workload.parameters().items():
                 say(f"    {name}={value}")
-        return 0
-    if options.prepare:
-        for workload in workloads:
-            memory.template(workload, arm_list.choose(options.arms))
         return 0
     results = opened(options)
     say(f"finished turns go to {os.path.relpath(results.folder)}; --resume continues there")

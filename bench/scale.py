@@ -21,10 +21,9 @@ from typing import Any, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import per_object, processors
-from bench.per_object import Line
 from bench.runner import arms as arm_list
-from bench.runner import memory, own_tables, prepared, report, rounds, verdicts
+from bench.runner import memory, objects, own_tables, prepared, report, rounds, verdicts
+from bench.runner.objects import Line
 from bench.runner.quiet import priority, wait_until_quiet
 from harness import burst
 from harness.common import require_disk, say
@@ -88,7 +87,7 @@ class Pace:
     still: bool
 
 
-FULL = Pace(reads=processors.READS, purges=5, idle_seconds=6, still=True)
+FULL = Pace(reads=own_tables.READS, purges=5, idle_seconds=6, still=True)
 QUICK = Pace(reads=1, purges=1, idle_seconds=0, still=False)
 
 
@@ -207,7 +206,7 @@ def allow_files(needed: int) -> None:
 def require_granted(arm: arm_list.Arm, session: Connection, allowed: int) -> None:
     """A server that got fewer files than it demanded has lowered these."""
     for name, wanted in (("max_connections", allowed), ("table_open_cache", CACHED_TABLES)):
-        if (found := processors.number(session, f"SELECT @@GLOBAL.{name}")) < wanted:
+        if (found := int(session.query(f"SELECT @@GLOBAL.{name}").scalar() or 0)) < wanted:
             raise Problem(f"arm {arm.name} lowered {name} to {found}; raise ulimit -Hn")
 
 
@@ -286,14 +285,14 @@ def settled_mb(server: Server, session: Connection, pace: Pace) -> float:
     # Threads give memory back when their clients have been idle for five seconds.
     time.sleep(pace.idle_seconds)
     wait_until_quiet(lambda: server.usage().cpu_seconds)
-    kb = per_object.rest(server) if pace.still else server.rss_kb()
+    kb = objects.rest(server) if pace.still else server.rss_kb()
     return (kb - memory.buffer_pool_kb(session)) / 1024
 
 
 def everyday(server: Server, pace: Pace) -> Figures:
     """The time to read each everyday table after the other, as a monitor does."""
-    with server.connect() as reader, processors.foremost():
-        took = processors.read(server, reader, own_tables.everyday(), True, pace.reads)
+    with server.connect() as reader, own_tables.foremost():
+        took = own_tables.read(server, reader, own_tables.everyday(), True, pace.reads)
     return {
         "everyday_ms": sum(ms for ms, _ in took.values()),
         "everyday_cpu_ms": sum(cpu for _, cpu in took.values()),
@@ -304,7 +303,7 @@ def everyday(server: Server, pace: Pace) -> Figures:
 def purge(server: Server, pace: Pace) -> Figures:
     """The time of purges, each right after the same statement."""
     took = []
-    with server.connect() as purger, processors.foremost():
+    with server.connect() as purger, own_tables.foremost():
         thread = own_tables.thread_of(purger)
         for _ in range(pace.purges):
             purger.query(LITTER)

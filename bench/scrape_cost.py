@@ -16,9 +16,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import sysbench_oltp
 from bench.runner import arms as arm_list
-from bench.runner import report, rounds
+from bench.runner import prepared, report, rounds
 from bench.runner.quiet import wait_until_quiet
 from bench.runner.resampling import interval
 from bench.runner.switching import Window, block_seconds, blocks_under_load, cpu_seconds, ratios
@@ -113,7 +112,7 @@ def prepare(arms: Sequence[arm_list.Arm]) -> Path:
     sink.provide()
     for name in ("prometheus", "prometheus-sql-exporter"):
         programs.program(name)
-    return sysbench_oltp.template(arms)
+    return prepared.sysbench(arms)
 
 
 def measure(arm: arm_list.Arm, folder: Path, blocks: int, seconds: float) -> dict[str, Any]:

@@ -20,11 +20,10 @@ from bench.runner.executable import read_anew
 from bench.runner.quiet import wait_until_quiet
 from bench.runner.resampling import interval
 from bench.workloads import sysbench_program
-from bench.workloads.sysbench_program import DATABASE, MAX_THREADS, MYSQLD_OPTIONS, ROWS, TABLES, parse
+from bench.workloads.sysbench_program import MAX_THREADS, MYSQLD_OPTIONS, ROWS, TABLES, TESTS, parse
 from harness.problem import Problem, run_main
 from harness.server import Server
 
-TESTS = ("oltp_point_select", "oltp_read_only", "oltp_read_write")
 DEFAULT_TESTS = TESTS[:2]
 THREADS = (8, 256)
 TARGET = 0.98
@@ -37,11 +36,6 @@ PERCENTILES = {"p95_ms": 0.95, "p99_ms": 0.99, "p99.9_ms": 0.999}
 OPTIMISED_TARGET = 1.25  # times Debian's package
 OPTIMISED_TAIL_TARGET = 1.0
 FEWEST_ROUNDS = 5  # that say how exact a ratio is
-
-
-def template(arms: Sequence[arm_list.Arm]) -> Path:
-    """A folder with the tables of sysbench."""
-    return prepared.template("sysbench", sysbench_program.data_key(), arms, MYSQLD_OPTIONS, sysbench_program.fill)
 
 
 def measure(
@@ -70,7 +64,7 @@ def measure(
             server.start()
             servers[arm.name] = server
             measured[arm.name] = {"start_rss_kb": server.memory().rss_kb, "cells": {}}
-            read_all(server)
+            sysbench_program.read_all(server)
             write(server, write_first)
         turn = itertools.count()
         for test, count in itertools.product(tests, threads):
@@ -82,12 +76,6 @@ def measure(
             for name, made_by_arm in made.items():
                 measured[name]["cells"][f"{test} {count}"] = cell(made_by_arm, seconds)
     yield from measured.items()
-
-
-def read_all(server: Server) -> None:
-    """Read every row once. All rows fit into the buffer pool, so later measurements do not read from the disk."""
-    for number in range(1, TABLES + 1):
-        server.query(f"SELECT COUNT(*), SUM(LENGTH(c)), SUM(LENGTH(pad)) FROM sbtest{number}", DATABASE)
 
 
 def write(server: Server, seconds: int) -> None:
@@ -294,7 +282,7 @@ def main() -> int:
             "write_first": options.write_first,
             "mysqld": MYSQLD_OPTIONS,
         },
-        prepare=template,
+        prepare=prepared.sysbench,
         measure=lambda arms, folder: measure(
             arms, folder, tests, threads, options.seconds, options.slices, options.write_first
         ),

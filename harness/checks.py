@@ -3,10 +3,10 @@
 import contextlib
 import re
 import subprocess
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from harness.common import say
-from harness.problem import Problem
+from harness.problem import NotPossible, Problem
 from harness.sql import SqlError
 
 
@@ -93,6 +93,16 @@ class Total:
         passed, failed, skipped = self._sums
         say(f"{name}: {passed} passed, {failed} failed, {skipped} skipped")
         return 1 if failed else 0
+
+
+def run_checks(name: str, needs: str, run: Callable[[Checks], object]) -> int:
+    """Runs checks, and skips the rest where this machine lacks what they need; returns the exit status."""
+    checks = Checks(name)
+    try:
+        run(checks)
+    except NotPossible as reason:
+        checks.skip(needs, reason)
+    return checks.finish()
 
 
 def not_possible(name: str, what: str, reason: object) -> int:

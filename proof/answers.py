@@ -16,22 +16,20 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.runner import arms as arm_list
-from harness.common import lock, say
+from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server, initialise
 from harness.sql import Connection, ConnectionLost, SqlError
-from harness.state_file import read_state, write_state
 from proof import settings
 from proof.compare import LOST, Answer, Session, difference, shortest
-from proof.places import STATES, scratch
+from proof.places import Done, add_options, every, resumed, scratch
 from proof.programs import Statement, program
 
 OPTIONS = (
@@ -64,9 +62,7 @@ _HIDDEN = re.compile(r"#sql[0-9a-f]+_[0-9a-f]+_[0-9a-f]+\b")
 
 
 @dataclass
-class Counts:
-    """The program has done so much; a later run adds to it."""
-
+class Counts(Done):
     programs: int = 0
     statements: int = 0
     errors: int = 0
@@ -81,12 +77,6 @@ class Counts:
     seconds: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter)
     differences: dict[str, str] = field(default_factory=dict)  # by the number of the program
-
-    @classmethod
-    def of(cls, state: dict[str, Any]) -> Self:
-        made = cls(**state)
-        made.kinds = Counter(made.kinds)
-        return made
 
 
 @dataclass(frozen=True)
@@ -347,38 +337,36 @@ def render(counts: Counts) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--statements", type=int, default=1_000_000, help="in all (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--arms", default="dev,debian", help="two, of bench/runner/arms.py (default: %(default)s)")
     parser.add_argument("--program", type=int, help="only this one, of the seed")
-    parser.add_argument("--fresh", action="store_true", help="begin anew")
+    add_options(parser)
     options = parser.parse_args()
     arms = arm_list.choose(options.arms)
     if len(arms) != 2:
         raise Problem(f"--arms needs two servers, not '{options.arms}'")
     if options.statements < 1 or (options.program or 0) < 0:
         raise Problem("--statements must be above zero, and --program not below it")
-    state, log = STATES / f"answers-{options.seed}.json", STATES / f"answers-{options.seed}.differences"
-    with lock(state.with_suffix(".lock"), "comparing answers with this seed"), scratch() as folder:
+    one = options.program is not None
+    doing = "comparing answers with this seed"
+    with (
+        resumed(f"answers-{options.seed}", Counts, options, doing, "differences", not one) as (counts, keep, log),
+        scratch() as folder,
+    ):
         pair = Pair(arms, folder)
         try:
             pair.prepare()
-            counts = compare(pair, options, state, log)
+            if one:
+                pair.start(random.Random(f"{options.seed}/{options.program}"))
+                one_program(pair, options.program, options, counts, log)
+            else:
+                compare(pair, options, counts, keep, log)
         finally:
             pair.stop()
     say(render(counts))
     return 1 if counts.differences else 0
 
 
-def compare(pair: Pair, options: argparse.Namespace, state: Path, log: Path) -> Counts:
-    if options.program is not None:
-        pair.start(random.Random(f"{options.seed}/{options.program}"))
-        counts = Counts()
-        one_program(pair, options.program, options, counts, log)
-        return counts
-    before = {} if options.fresh else read_state(state)
-    counts = Counts.of(before) if before else Counts()
-    if options.fresh:
-        log.unlink(missing_ok=True)
+def compare(pair: Pair, options: argparse.Namespace, counts: Counts, keep: Callable[[], None], log: Path) -> None:
     for number in list(counts.differences):
         # A change may have mended it since.
         pair.start(random.Random(f"{options.seed}/{number}"))
@@ -387,7 +375,7 @@ def compare(pair: Pair, options: argparse.Namespace, state: Path, log: Path) -> 
         if not again.differences:
             del counts.differences[number]
             say(f"program {number} differs no more")
-    shown = 0.0
+    due = every(20)
     while counts.statements < options.statements:
         if not pair.servers or counts.programs % PROGRAMS_OF_A_SERVER == 0:
             pair.start(random.Random(f"{options.seed}/start/{counts.programs}"))
@@ -395,15 +383,13 @@ def compare(pair: Pair, options: argparse.Namespace, state: Path, log: Path) -> 
         one_program(pair, counts.programs, options, counts, log)
         counts.programs += 1
         counts.seconds += time.monotonic() - began
-        write_state(state, vars(counts))
-        if time.monotonic() - shown > 20:
-            shown = time.monotonic()
+        keep()
+        if due():
             left = (options.statements - counts.statements) * counts.seconds / counts.statements / 60
             say(
                 f"{counts.statements}/{options.statements} statements, {counts.statements / counts.seconds:.0f} a"
                 f" second, {left:.0f} min left, {counts.errors} errors, {len(counts.differences)} differences"
             )
-    return counts
 
 
 if __name__ == "__main__":

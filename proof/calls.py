@@ -32,7 +32,7 @@ from harness.server import Server, initialise
 from harness.sql import Connection, ConnectionLost, Result, SqlError
 from proof import cases, settings
 from proof.interposed import WAYS, Calls
-from proof.places import add_options, resumed, scratch
+from proof.places import Done, add_options, resumed, scratch
 from proof.switch import FOREVER, OPTIONS
 
 SHIM = "libmemdiag_calls_shim.so"
@@ -88,9 +88,7 @@ def works(tables: Sequence[str]) -> Iterator[Work]:
 
 
 @dataclass
-class Counts:
-    """The program has done so much; a later run adds to it."""
-
+class Counts(Done):
     place: int = 0
     injections: int = 0
     failed: int = 0  # calls
@@ -358,13 +356,13 @@ def work_until(options: argparse.Namespace, counts: Counts, keep: Callable[[], N
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=math.inf, help="at most")
-    add_options(parser)
+    add_options(parser, "arm", "case")
     options = parser.parse_args()
-    with resumed("calls", options, "failing calls with this seed") as (before, keep, log):
-        counts = Counts(**before) if before else Counts()
-        counts.errors = Counter(counts.errors)
+    name = f"calls-{options.arm}-{options.seed}"
+    doing = "failing calls with this seed"
+    with resumed(name, Counts, options, doing, keeps=not options.case) as (counts, keep, log):
         random.seed(f"{options.seed}/{counts.place}")
-        work_until(options, counts, lambda: keep(vars(counts)), log)
+        work_until(options, counts, keep, log)
     say(render(counts))
     return 1 if counts.faults else 0
 

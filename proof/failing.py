@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -27,7 +26,7 @@ from harness.problem import Problem, run_main
 from proof import cases
 from proof.cases import CONNECT, Case
 from proof.compare import Answer, difference
-from proof.places import add_options, resumed, scratch
+from proof.places import Done, add_options, every, resumed, scratch
 from proof.switch import FOREVER, IN_MALLOC, NOTHING, Run, Switched, Way
 
 AT_RANDOM = 300  # queries of a round; the first round has the fixed statements, too
@@ -54,9 +53,7 @@ WITHOUT = ("hard", "refused")
 
 
 @dataclass
-class Counts:
-    """The program has done so much; a later run adds to it."""
-
+class Counts(Done):
     rounds: int = 0
     place: int = 0  # in the round
     statements: int = 0
@@ -73,12 +70,6 @@ class Counts:
     pools: Counter[str] = field(default_factory=Counter)  # and routes
     errors: Counter[str] = field(default_factory=Counter)
     faults: dict[str, str] = field(default_factory=dict)  # by the statement
-
-    @classmethod
-    def of(cls, state: dict[str, Any]) -> Self:
-        made = cls(**state)
-        made.kinds, made.pools, made.errors = Counter(made.kinds), Counter(made.pools), Counter(made.errors)
-        return made
 
 
 def unlike(case: Case, mine: Sequence[Answer], right: Sequence[Answer]) -> str:
@@ -320,7 +311,7 @@ def work(options: argparse.Namespace, counts: Counts, keep: Callable[[], None], 
         try:
             server.prepare()
             trial = Trial(server, counts, log)
-            shown = 0.0
+            due = every(20)
             while counts.injections < options.injections:
                 seed = f"{options.seed}/{counts.rounds}"
                 of_round = list(cases.at_random(seed, AT_RANDOM))
@@ -335,8 +326,7 @@ def work(options: argparse.Namespace, counts: Counts, keep: Callable[[], None], 
                     counts.seconds += time.monotonic() - began
                     counts.place += GROUP
                     keep()
-                    if time.monotonic() - shown > 20:
-                        shown = time.monotonic()
+                    if due():
                         say(
                             f"{counts.injections}/{options.injections} injections, {counts.statements} statements,"
                             f" {counts.injections / counts.seconds:.0f} a second, {len(counts.faults)} with a fault"
@@ -351,15 +341,16 @@ def work(options: argparse.Namespace, counts: Counts, keep: Callable[[], None], 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--injections", type=int, default=1_000_000, help="in all (default: %(default)s)")
-    add_options(parser)
+    add_options(parser, "arm", "case")
     options = parser.parse_args()
     if options.injections < 1:
         raise Problem("--injections must be above zero")
     if not arm_list.choose(options.arm)[0].ours:
         raise Problem("--arm must name a server of this project: no other has pools")
-    with resumed("failing", options, "failing allocations with this seed") as (before, keep, log):
-        counts = Counts.of(before) if before else Counts()
-        work(options, counts, lambda: keep(vars(counts)), log)
+    name = f"failing-{options.arm}-{options.seed}"
+    doing = "failing allocations with this seed"
+    with resumed(name, Counts, options, doing, keeps=not options.case) as (counts, keep, log):
+        work(options, counts, keep, log)
     say(render(counts))
     return 1 if counts.faults else 0
 

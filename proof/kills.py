@@ -23,19 +23,18 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.runner import arms as arm_list
-from harness.common import lock, say
+from harness.common import say
 from harness.problem import NotPossible, Problem, run_main
 from harness.server import Server, initialise
 from harness.sql import Connection, ConnectionLost, SqlError
-from harness.state_file import read_state, write_state
 from proof import clients, settings
 from proof.clients import Client, Definer, Lost, Writer
-from proof.places import STATES, scratch
+from proof.places import STATES, Done, add_options, resumed, scratch
 from proof.volume import Volume, volume
 
 OPTIONS = (
@@ -56,9 +55,7 @@ START_SECONDS = 120.0
 
 
 @dataclass
-class Counts:
-    """The program has done so much; a later run adds to it."""
-
+class Counts(Done):
     kills: int = 0
     while_starting: int = 0
     power: int = 0
@@ -75,12 +72,6 @@ class Counts:
     seconds: float = 0.0
     errors: Counter[str] = field(default_factory=Counter)  # of the clients, by code
     refused: int = 0  # reads and purges of the operator
-
-    @classmethod
-    def of(cls, state: dict[str, Any]) -> Self:
-        made = cls(**state)
-        made.errors = Counter(made.errors)
-        return made
 
 
 class Load:
@@ -325,17 +316,13 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=500, help="in all (default: %(default)s)")
     parser.add_argument("--power", type=int, default=100, help="losses of power in all (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=1.5, help="of load before an end, on average")
-    parser.add_argument("--arm", default="dev", help="the server, of bench/runner/arms.py (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--fresh", action="store_true", help="begin anew")
+    add_options(parser, "arm")
     options = parser.parse_args()
     if min(options.kills, options.power) < 0 or options.kills + options.power < 1 or options.seconds <= 0:
         raise Problem("--kills and --power must not be below zero, and --seconds must be above it")
     arm_list.choose(options.arm)
-    state = STATES / f"kills-{options.arm}-{options.seed}.json"
-    with lock(state.with_suffix(".lock"), "killing servers with this seed"):
-        before = {} if options.fresh else read_state(state)
-        counts = Counts.of(before) if before else Counts()
+    name = f"kills-{options.arm}-{options.seed}"
+    with resumed(name, Counts, options, "killing servers with this seed") as (counts, save, _):
         impossible = False
         for power, wanted in ((False, options.kills), (True, options.power)):
             base, errors = (counts.acknowledged, counts.words, counts.words_lost), Counter(counts.errors)
@@ -344,7 +331,7 @@ def main() -> int:
                 counts.acknowledged = base[0] + now.acknowledged
                 counts.words, counts.words_lost = base[1] + now.words, base[2] + now.words_lost
                 counts.errors = errors + Counter({str(code): number for code, number in now.errors.items()})
-                write_state(state, vars(counts))
+                save()
 
             try:
                 trial(options, counts, power, wanted, keep)

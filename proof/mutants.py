@@ -29,7 +29,7 @@ from harness.state_file import read_state, write_state
 from proof import mutations
 from proof.mutated import TREE, Client, Layer, copy, mutant, tracked
 from proof.mutations import places
-from proof.places import STATES
+from proof.places import STATES, add_options, every
 
 GOAL = 85
 OURS = re.compile(r"(?:mysys|plugin|sql|storage/\w+|client)/memdiag/(?!unittest/|test/).*(?<!_for_test)\.(?:cc|h|py)")
@@ -109,12 +109,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="mutants that count (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=math.inf, help="then it stops")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--file", default="", help="only files with this text in their paths; nothing is kept")
     parser.add_argument(
         "--far", action="store_true", help="also with the tests that seem to have nothing to do with it"
     )
-    parser.add_argument("--fresh", action="store_true", help="begin anew")
+    add_options(parser)
     options = parser.parse_args()
     until = time.monotonic() + options.seconds
     kept, log = STATES / f"mutants-{options.seed}.json", STATES / f"mutants-{options.seed}.survivors"
@@ -140,7 +139,7 @@ def main() -> int:
             for place in places(text, path.endswith(".py"))
         ]
         random.Random(options.seed).shuffle(drawn)
-        counted, shown = 0, 0.0
+        counted, due = 0, every(20)
         for path, place in drawn:
             if counted >= options.count or time.monotonic() > until:
                 break
@@ -150,8 +149,7 @@ def main() -> int:
                 tried[one.name] = [word, how, one.line, one.change]
                 if not options.file:
                     write_state(kept, state)
-                if word == "survived" or time.monotonic() - shown > 20:
-                    shown = time.monotonic()
+                if word == "survived" or due():
                     say(f"{counted}/{options.count} {one.name}: {word} {how}")
             counted += tried[one.name][0] in ("killed", "survived")
         words = f"{report(tried, log)}; {words}"

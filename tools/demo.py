@@ -22,7 +22,6 @@ from harness.server import Build, Server
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="run-demo", description="Build the server and show what it does with memory.")
-    parser.add_argument("--stop-after", action="store_true", help="end the server after the report")
     parser.add_argument("--stop", action="store_true", help="end the server that an earlier run left, and nothing else")
     parser.add_argument("--smoke", action="store_true", help="short run that checks itself; always ends its server")
     parser.add_argument("--clients", type=int, default=8, help="concurrent searches (default: %(default)s)")
@@ -90,7 +89,7 @@ def demonstrate(options: argparse.Namespace, server: Server) -> int:
         counted = checks if ours else Checks(show=False)
         phrase_searches.run(server, statements, options.clients, options.seconds, counted)
         write_report(server, checks)
-        keep = not (options.smoke or options.stop_after)
+        keep = not options.smoke
     finally:
         if not keep:
             server.stop()

@@ -13,9 +13,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import burst, cgroup, phrase_searches
-from harness.checks import Checks, not_possible
+from harness.checks import Checks, run_checks
 from harness.common import ROOT, lock, preset_of_arguments, say
-from harness.problem import NotPossible, Problem, run_main
+from harness.problem import Problem, run_main
 from harness.server import Build, Server
 from harness.sql import SqlError
 
@@ -47,7 +47,7 @@ def survives(build: Build, folder: Path, statements: Sequence[str], limit_kb: in
         return None
 
 
-def run(preset: str) -> int:
+def run(checks: Checks, preset: str) -> None:
     folder = ROOT / "build" / preset / "demo-smoke"
     ours = Build.of_preset(ROOT, preset)
     with Server(ours, folder, phrase_searches.MYSQLD_OPTIONS) as server:
@@ -61,7 +61,6 @@ def run(preset: str) -> int:
     limit_kb = int(FACTOR * peak_kb)
     say(f"== the burst takes {peak_kb >> 10} MB; now in a group of {limit_kb >> 10} MB")
 
-    checks = Checks("demo_in_cgroup")
     level = survives(ours, folder, statements, limit_kb)
     checks.check("ours survives", level is not None)
     checks.check("its ceiling is at work", level in ("1", "2", "3"), f"level {level}")
@@ -71,17 +70,13 @@ def run(preset: str) -> int:
         checks.skip("stock is killed", "preset stock is not built")
     else:
         checks.check("stock is killed", survives(stock, folder, statements, limit_kb) is None)
-    return checks.finish()
 
 
 def main() -> int:
     preset = preset_of_arguments(__doc__)
     guard = ROOT / "build" / preset / "demo-smoke.lock"
     with lock(guard, "running the demonstration in this checkout"):
-        try:
-            return run(preset)
-        except NotPossible as reason:
-            return not_possible("demo_in_cgroup", "a memory cgroup", reason)
+        return run_checks("demo_in_cgroup", "a memory cgroup", lambda checks: run(checks, preset))
 
 
 if __name__ == "__main__":

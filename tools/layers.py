@@ -6,9 +6,9 @@
 
 tools/layers.toml says which room may use which. A .h file never includes its .cc file, so
 includes alone do not show every call: the symbols that an object needs and another one
-defines are read with nm. Fails where a room uses a room that it may not use, and where
-rooms, or the files of one room, use each other in a circle. A .h and its .cc are one file
-here. With --build it also fails for a permission that no file uses.
+defines are read with nm. Fails where a room uses a room that it may not use, where a
+program uses another one, and where rooms, or the files of one room, use each other in a
+circle. A .h and its .cc are one file here. With --build it also fails for a permission that no file uses.
 """
 
 import argparse
@@ -50,6 +50,7 @@ class Layers:
     permissions: dict[str, dict[str, frozenset[str]]]
     server: frozenset[str]
     tests: frozenset[str]
+    programs: frozenset[str]  # rooms whose files may not use each other
     only: dict[str, list[str]]  # header: the rooms that may include it
 
     def room(self, path: str) -> str | None:
@@ -79,11 +80,11 @@ def load(text: str) -> Layers:
             permissions[room][use] = frozenset(names)
             allowed |= names
         rooms[room] = frozenset(allowed)
-    tests, server = frozenset(table["tests"]), frozenset(table["server"])
+    tests, server, programs = (frozenset(table[name]) for name in ("tests", "server", "programs"))
     only = table["only"]
-    for name in server.union(*only.values()) - set(rooms):
+    for name in server.union(programs, *only.values()) - set(rooms):
         raise Problem(f"layers.toml names {name}, which is no room")
-    return Layers(rooms, permissions, server, tests, only)
+    return Layers(rooms, permissions, server, tests, programs, only)
 
 
 # --- includes and imports ------------------------------------------------------------
@@ -325,6 +326,8 @@ def check(layers: Layers, files: set[str], arrows: Iterable[Arrow]) -> list[str]
         if user is None or used is None or user in layers.tests:
             continue
         if user == used:
+            if user in layers.programs:
+                problems.append(f"{arrow.user} uses {arrow.used} ({arrow.how}): both are programs")
             ends = node(arrow.user), node(arrow.used)
             if ends[0] != ends[1]:
                 between_files.setdefault(ends, arrow)

@@ -14,9 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import cgroup
-from harness.checks import Checks, not_possible
+from harness.checks import Checks, run_checks
 from harness.common import ROOT, preset_of_arguments
-from harness.problem import NotPossible, run_main
+from harness.problem import run_main
 from harness.server import Build, Server, initialise
 from harness.sql import SqlError
 from harness.waiting import until
@@ -30,12 +30,6 @@ PAUSE = 0.05
 WAITS_MB = (100, 200, 300)
 # A new high is 16 MB or 5% of RSS above the last, whose record REPEAT()'s copy was in as well.
 LEAST_GROWTH_MB = 250
-OPTIONS = (
-    "--innodb-buffer-pool-size=64M",
-    "--innodb-redo-log-capacity=64M",
-    "--disable-log-bin",
-    "--memdiag-memory-target=OFF",
-)
 RECORD = ("--memdiag-profile=RECORD", "--memdiag-profile-sample-bytes=65536")
 
 
@@ -77,30 +71,25 @@ def check_last_run(checks: Checks, server: Server) -> None:
     checks.check("it was recorded near the limit", growth_mb >= LEAST_GROWTH_MB, f"{growth_mb} MB")
 
 
-def run(preset: str) -> int:
-    checks = Checks("recorder_in_cgroup")
+def run(checks: Checks, preset: str) -> None:
     build = Build.of_preset(ROOT, preset)
     with tempfile.TemporaryDirectory(prefix="memdiag-") as name, cgroup.memory_limit(LIMIT_MB << 10) as limit:
         folder = Path(name)
-        initialise(build, folder / "data", OPTIONS[:2])
-        with Server(build, folder, (*OPTIONS, *RECORD), None, limit.wrapper()) as server:
+        initialise(build, folder / "data", cgroup.OPTIONS[:2])
+        with Server(build, folder, (*cgroup.OPTIONS, *RECORD), None, limit.wrapper()) as server:
             server.start()
             grow(server)
             kills = limit.figures()["oom_kills"]
             checks.check("the kernel kills the server", kills > 0 and not server.alive(), kills)
-        with Server(build, folder, OPTIONS) as server:
+        with Server(build, folder, cgroup.OPTIONS) as server:
             server.start()
             with checks.checking("the next start reads what was recorded"):
                 check_last_run(checks, server)
-    return checks.finish()
 
 
 def main() -> int:
     preset = preset_of_arguments(__doc__)
-    try:
-        return run(preset)
-    except NotPossible as reason:
-        return not_possible("recorder_in_cgroup", "a memory cgroup", reason)
+    return run_checks("recorder_in_cgroup", "a memory cgroup", lambda checks: run(checks, preset))
 
 
 if __name__ == "__main__":

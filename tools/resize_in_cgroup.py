@@ -17,9 +17,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import burst, cgroup
-from harness.checks import Checks, Failed, not_possible
+from harness.checks import Checks, Failed, run_checks
 from harness.common import ROOT, known_preset, say
-from harness.problem import NotPossible, run_main
+from harness.problem import run_main
 from harness.server import Build, Server, initialise
 from harness.snapshots import of_cgroup
 from harness.sql import Connection, SqlError
@@ -30,12 +30,6 @@ WIDE_KB = 4 << 20
 # The longest wait for a figure, and the longest time that is good: MEMDIAG_HISTORY has a sample each second.
 HOST_SECONDS = 1.0
 HISTORY_SECONDS = 3.0
-OPTIONS = (
-    "--innodb-buffer-pool-size=64M",
-    "--innodb-redo-log-capacity=64M",
-    "--disable-log-bin",
-    "--memdiag-memory-target=OFF",
-)
 DATABASE = "test"
 # 70 MB of rows, which is more than the buffer pool.
 LOAD = (
@@ -176,16 +170,15 @@ def below(checks: Checks, server: Server, group: cgroup.Limit, load: Load) -> No
     checks.check("below, there is no room: it is not much too high", bool(ended), ended)
 
 
-def run(preset: str, rounds: int) -> int:
-    checks = Checks("resize_in_cgroup")
+def run(checks: Checks, preset: str, rounds: int) -> None:
     build = Build.of_preset(ROOT, preset)
     with (
         tempfile.TemporaryDirectory(prefix="memdiag-") as folder,
         cgroup.memory_limit(WIDE_KB) as above,
         cgroup.memory_limit(WIDE_KB, above) as own,
     ):
-        initialise(build, Path(folder) / "data", OPTIONS[:2])
-        with Server(build, Path(folder), OPTIONS, None, own.wrapper()) as server:
+        initialise(build, Path(folder) / "data", cgroup.OPTIONS[:2])
+        with Server(build, Path(folder), cgroup.OPTIONS, None, own.wrapper()) as server:
             server.start()
             for statement in LOAD:
                 server.query(statement)
@@ -196,7 +189,6 @@ def run(preset: str, rounds: int) -> int:
             with checks.checking("shrinks below"):
                 below(checks, server, own, load)
             load.stop()
-    return checks.finish()
 
 
 def main() -> int:
@@ -206,10 +198,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds must be 1 or more")
-    try:
-        return run(known_preset(options.preset), options.rounds)
-    except NotPossible as reason:
-        return not_possible("resize_in_cgroup", "a memory cgroup", reason)
+    preset = known_preset(options.preset)
+    return run_checks("resize_in_cgroup", "a memory cgroup", lambda checks: run(checks, preset, options.rounds))
 
 
 if __name__ == "__main__":

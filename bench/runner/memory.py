@@ -20,6 +20,7 @@ from harness.server import Server
 from harness.snapshots import Diagnostics
 from harness.sql import Connection, SqlError
 
+SETTLE_SECONDS = 2.0  # between start and load
 Run = dict[str, Any]
 Pools = Mapping[str, Sequence[int]]  # live and resident bytes
 
@@ -46,16 +47,9 @@ class Turn:
     """
 
     def __init__(
-        self,
-        workload: Workload,
-        arm: arm_list.Arm,
-        folder: Path,
-        settle: float,
-        idle: Sequence[float],
-        limit_kb: int = 0,
+        self, workload: Workload, arm: arm_list.Arm, folder: Path, idle: Sequence[float], limit_kb: int = 0
     ) -> None:
         self._workload = workload
-        self._settle = settle
         self._idle = idle
         self._limit_kb = limit_kb
         self._arm = arm
@@ -88,7 +82,7 @@ class Turn:
         with self._losses():
             self.server.start()
             # Background start-up work (statistics, purge) is to be over.
-            time.sleep(self._settle)
+            time.sleep(SETTLE_SECONDS)
 
     def load(self) -> None:
         """Returns when the load is over; a thread then watches the server idle."""

@@ -1,8 +1,11 @@
 """Kinds of things that a server keeps for its clients: how to make some more of each, in a server that has some."""
 
+import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from bench.runner import arms as arm_list
 from bench.runner import prepared
@@ -39,6 +42,9 @@ JOIN = (
 
 Sessions = list[Connection]
 STEPS = 5  # after the first one, which warms up
+STILL_KB = 128  # at rest, RSS changes by less than this
+STILL_SECONDS = 2.0
+PATIENCE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,38 @@ class Kind:
 
     def sessions(self) -> int:
         return max(1, round(self.sessions_each * self.step * (STEPS + 1)))
+
+
+@dataclass(frozen=True)
+class Line:
+    """Least squares: what one more costs, and the standard error of that."""
+
+    slope: float
+    error: float
+
+    @classmethod
+    def through(cls, points: Sequence[tuple[float, float]]) -> Self:
+        if len(points) < 3:
+            raise ValueError("a slope with an error needs three points")
+        xs, ys = zip(*points, strict=True)
+        slope, begin = statistics.linear_regression(xs, ys)
+        rest = sum((y - begin - slope * x) ** 2 for x, y in points)
+        return cls(slope, (rest / (len(points) - 2) / (statistics.pvariance(xs) * len(points))) ** 0.5)
+
+
+def rest(server: Server) -> int:
+    """Waits until RSS no longer changes, and returns it in kB: allocators give freed memory back later."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    lowest = highest = server.rss_kb()
+    since = time.monotonic()
+    while time.monotonic() < min(deadline, since + STILL_SECONDS):
+        time.sleep(0.1)
+        now = server.rss_kb()
+        lowest, highest = min(lowest, now), max(highest, now)
+        if highest - lowest > STILL_KB:
+            lowest = highest = now
+            since = time.monotonic()
+    return server.rss_kb()
 
 
 def fill(server: Server) -> None:

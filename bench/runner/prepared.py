@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.runner.arms import TOP, Arm
+from bench.workloads import sysbench_program
 from harness.common import lock
 from harness.problem import Problem
 from harness.server import Server, initialise
@@ -60,6 +61,12 @@ def template(
             fill(server)
         mark.write_text(key)
     return folder
+
+
+def sysbench(arms: Sequence[Arm]) -> Path:
+    """A folder with the tables of sysbench."""
+    program = sysbench_program
+    return template("sysbench", program.data_key(), arms, program.MYSQLD_OPTIONS, program.fill)
 
 
 @contextlib.contextmanager

@@ -59,11 +59,11 @@ def template(chosen: Sequence[Workload], arms: Sequence[Arm]) -> Path:
     return prepared.template(NAME, key, arms, mysqld_options(chosen), fill)
 
 
-def turn(chosen: Sequence[Workload], arm: Arm, folder: Path, rounds: int, settle: float) -> memory.Run:
+def turn(chosen: Sequence[Workload], arm: Arm, folder: Path, rounds: int) -> memory.Run:
     server = arm.server(folder, mysqld_options(chosen))
     with server:
         server.start()
-        time.sleep(settle)
+        time.sleep(memory.SETTLE_SECONDS)
         server.reset_peak()
         moments: list[dict[str, Any]] = [state(server, "start")]
         failures: list[str] = []
@@ -203,7 +203,7 @@ def run(results: Results, options: argparse.Namespace) -> int:
         say(f"\n{NAME}: {options.rounds} rounds in one server of arm {arm.name}")
         try:
             with prepared.copy(source, arm) as folder:
-                done = turn(chosen, arm, folder, options.rounds, options.settle)
+                done = turn(chosen, arm, folder, options.rounds)
         except FAILURES as problem:
             done = failed(problem)
             say(done["outcome"])

@@ -1,15 +1,19 @@
 """The parts of bench/ceiling.py and bench/ceiling_scenarios.py that need no server."""
 
 import json
-import threading
+import os
+import sys
+import time
 import unittest
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from unittest import mock
 
 from bench import ceiling
 from bench import ceiling_scenarios as scenarios
+from bench.runner import limited, turns
 from harness.problem import Problem
 from harness.scratch import Scratch
+from harness.waiting import until
 
 GOOD = {
     "scenario": "neighbour",
@@ -55,13 +59,6 @@ class Report(unittest.TestCase):
 
 
 class Course(Scratch):
-    def test_what_is_done_is_not_done_again(self):
-        file = self.root / "runs.jsonl"
-        self.assertEqual(scenarios._runs(file, ["neighbour"]), [])
-        other = {**GOOD, "scenario": "replica"}
-        file.write_text("".join(json.dumps(run) + "\n" for run in (GOOD, other)))
-        self.assertEqual(scenarios._runs(file, ["neighbour"]), [GOOD])
-
     def test_a_limit_that_the_kernel_refuses_is_lowered_in_steps(self):
         limit = mock.Mock()
         limit.used_bytes.side_effect = [900 * scenarios.MB, 650 * scenarios.MB]
@@ -80,15 +77,47 @@ class Course(Scratch):
         with before.lock:
             before.count(None)
         self.assertEqual((stage.got.answers, stage.got.lost), (3, 0))
-        self.assertIsInstance(stage.over, threading.Event)
+
+    def test_the_second_client_is_another_process(self) -> None:
+        stage, here = scenarios.Stage(mock.Mock(), mock.Mock(), 1200, 0, 0), os.getpid()
+        session = mock.MagicMock()
+        session.__enter__.return_value.query = lambda _: time.sleep(0.2 if os.getpid() != here else 0)
+        with mock.patch.object(limited, "Connection", return_value=session), stage.load():
+            # Known before the end: a scenario may take the answers of a moment.
+            self.assertTrue(until(lambda: stage.got.figures()["longest_probe_s"] >= 0.2, pause=0.02))
 
 
 class Turns(Scratch):
-    def test_a_turn_whose_line_was_cut_is_made_again(self):
+    TURN = vars(ceiling.Turn("dev", "ordinary", 32, 1200, 0.0, "", 0))
+
+    def made(self, program: ModuleType, *options: str) -> int:
+        """How many turns it makes, of which each ends well."""
+        run = {**GOOD, **self.TURN, "outcome": "survived", "load_s": 10.0}
+        result = (run, limited.Answers()) if program is ceiling else run
+        with (
+            mock.patch.object(sys, "argv", ["program", "--turns", str(self.root / "turns.jsonl"), *options]),
+            mock.patch.object(program.arm_list, "choose", return_value=[mock.Mock()]),
+            mock.patch.object(program.memory, "template"),
+            mock.patch.object(program.report, "save"),
+            mock.patch.object(program, "say"),
+            mock.patch.object(program, "perform", return_value=result) as performed,
+        ):
+            self.assertEqual(program.main(), 0)
+        return performed.call_count
+
+    def test_a_run_goes_on_behind_its_last_whole_turn(self) -> None:
+        for program, options in (
+            (ceiling, ("--arms=dev", "--loads=ordinary", "--clients=32")),
+            (scenarios, ("--scenarios=neighbour",)),
+        ):
+            file = self.root / "turns.jsonl"
+            other = {**GOOD, **self.TURN, "scenario": "replica", "load": "sorts"}
+            file.write_text(json.dumps(other) + '\n{"scenario": "neigh')
+            self.assertEqual([self.made(program, *options) for _ in range(2)], [1, 0])
+            self.assertEqual(len(turns.turns_of(file)), 2)
+
+    def test_a_damaged_file_is_named(self) -> None:
         file = self.root / "turns.jsonl"
-        file.write_text('{"load": "a"}\n{"load": "b')
-        self.assertEqual(ceiling.turns_of(file), [{"load": "a"}])
-        self.assertEqual(file.read_text(), '{"load": "a"}\n')
         file.write_text('{"load": \n{}\n')
         with self.assertRaisesRegex(Problem, "is damaged"):
-            ceiling.turns_of(file)
+            turns.turns_of(file)

@@ -467,9 +467,10 @@ class Soak(Scratch):
             mock.patch.object(soak, "state", lambda _server, moment: moment),
             mock.patch.object(soak, "brief", str),
             mock.patch.object(soak, "IDLE_SECONDS", (0,)),
+            mock.patch.object(soak.memory, "SETTLE_SECONDS", 0),
             mock.patch("sys.stdout"),
         ):
-            done = soak.turn([workload], mock.MagicMock(), self.root, 3, 0)
+            done = soak.turn([workload], mock.MagicMock(), self.root, 3)
         self.assertEqual(workload.load.call_count, 2)
         self.assertEqual(len(done["failures"]), 1)
         self.assertIn("round 3", done["moments"])

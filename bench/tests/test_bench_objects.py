@@ -35,19 +35,19 @@ def rendered(**runs: list[dict]) -> str:
 
 class Line(unittest.TestCase):
     def test_exact_points_have_no_error(self) -> None:
-        line = per_object.Line.through([(0, 7), (10, 27), (20, 47)])
+        line = objects.Line.through([(0, 7), (10, 27), (20, 47)])
         self.assertAlmostEqual(2.0, line.slope)
         self.assertAlmostEqual(0.0, line.error)
 
     def test_the_error_is_that_of_the_slope(self) -> None:
         # By hand: slope 1, residuals -1/3, 2/3, -1/3 twice mirrored.
-        line = per_object.Line.through([(0, 0), (1, 2), (2, 2)])
+        line = objects.Line.through([(0, 0), (1, 2), (2, 2)])
         self.assertAlmostEqual(1.0, line.slope)
         self.assertAlmostEqual((2 / 3 / 1 / 2) ** 0.5, line.error)
 
     def test_two_points_tell_no_error(self) -> None:
         with self.assertRaises(ValueError):
-            per_object.Line.through([(0, 1), (1, 2)])
+            objects.Line.through([(0, 1), (1, 2)])
 
 
 class Rest(unittest.TestCase):
@@ -62,11 +62,11 @@ class Rest(unittest.TestCase):
             now[0] += seconds
 
         with (
-            mock.patch.object(per_object.time, "monotonic", lambda: now[0]),
-            mock.patch.object(per_object.time, "sleep", sleep),
+            mock.patch.object(objects.time, "monotonic", lambda: now[0]),
+            mock.patch.object(objects.time, "sleep", sleep),
         ):
-            self.assertEqual(4000, per_object.rest(Falling()))
-        self.assertLess(now[0], per_object.PATIENCE_SECONDS)
+            self.assertEqual(4000, objects.rest(Falling()))
+        self.assertLess(now[0], objects.PATIENCE_SECONDS)
 
     def test_gives_up_where_it_never_rests(self) -> None:
         now = [0.0]
@@ -79,11 +79,11 @@ class Rest(unittest.TestCase):
             now[0] += seconds
 
         with (
-            mock.patch.object(per_object.time, "monotonic", lambda: now[0]),
-            mock.patch.object(per_object.time, "sleep", sleep),
+            mock.patch.object(objects.time, "monotonic", lambda: now[0]),
+            mock.patch.object(objects.time, "sleep", sleep),
         ):
-            per_object.rest(Moving())
-        self.assertAlmostEqual(per_object.PATIENCE_SECONDS, now[0], delta=0.2)
+            objects.rest(Moving())
+        self.assertAlmostEqual(objects.PATIENCE_SECONDS, now[0], delta=0.2)
 
 
 class Ledger(unittest.TestCase):

@@ -3,7 +3,7 @@
 import unittest
 
 from bench import processors
-from bench.runner import own_tables
+from bench.runner import own_tables, shim
 from harness.problem import Problem
 
 
@@ -56,13 +56,13 @@ def rendered(few: dict, many: dict) -> str:
 
 class Machines(unittest.TestCase):
     def test_sparse_ones_have_gaps(self) -> None:
-        self.assertEqual("0,8,16,24", processors.sparse(4, 8).cpus)
-        self.assertEqual(4, processors.sparse(4, 8).count)
+        self.assertEqual("0,8,16,24", shim.sparse(4, 8).cpus)
+        self.assertEqual(4, shim.sparse(4, 8).count)
 
     def test_an_unknown_one_is_a_problem(self) -> None:
-        self.assertEqual(["2", "64"], [m.name for m in processors.choose("2;64")])
+        self.assertEqual(["2", "64"], [m.name for m in shim.chosen("2;64")])
         with self.assertRaises(Problem):
-            processors.choose("3")
+            shim.chosen("3")
 
     def test_everyday_tables_are_those_of_the_plugin(self) -> None:
         self.assertIn("MEMDIAG_SUMMARY", own_tables.everyday())
@@ -78,35 +78,3 @@ class Report(unittest.TestCase):
         self.assertRegex(text, r"10 s after a burst +\| +65.000 \| .*NOT MET")
         # The small machine has one arena for large blocks, and need not have more.
         self.assertRegex(text, r"16 processors or more +\| +16.000 \| +>= 2 \| +met")
-
-    def test_steady_loads_compare_purging_on_with_off(self) -> None:
-        def one(faults: float, later: float) -> dict:
-            off = {"faults": 10.0, "us": 100.0, "cpu_us": 50.0, "purges": 0, "statements": 9}
-            off |= {"purged_pages": 0.0, "own_purged_pages": 0.0}
-            return {
-                "sorts": {
-                    "turns": {
-                        "off": [off] * 2,
-                        "on": [{**off, "faults": faults, "purges": 1, "purged_pages": pages} for pages in (0.0, 1.0)],
-                    },
-                    "after_burst": {"before_mb": 10.0, "mb": 30.0, "later_mb": later},
-                    "after_load": {"mb": 10.0, "later_mb": 0.0},
-                }
-            }
-
-        few, many = figures(150, 10, 0, 1), figures(150, 10, 0, 16)
-        self.assertNotIn("Steady loads", rendered(few, many))
-        self.assertRegex(rendered(few, many), r"page faults of a statement.*not measured")
-        text = rendered(few, {**many, "steady": one(12.0, 20.0)})
-        self.assertRegex(text, r"64 +\| sorts +\| +10.0 → 12.0 \| 1.20 \(1.20 to 1.20\)")
-        self.assertRegex(text, r"page faults of a statement.*1.200 +\| +<= 1.02 +\| +NOT MET")
-        self.assertRegex(text, r"pages purged by page faults.*0.050 +\| +<= 0.02 +\| +NOT MET")
-        self.assertRegex(text, r"left 2 s after.*0.500 +\| +<= 0.1 +\| +NOT MET")
-        text = rendered(few, {**many, "steady": one(9.0, 10.5)})
-        self.assertRegex(text, r"page faults of a statement.*0.900 +\| +<= 1.02 +\| +met")
-        self.assertRegex(text, r"left 2 s after.*0.025 +\| +<= 0.1 +\| +met")
-        alone = processors.render(
-            {"runs": {"dev": [{"64": {"steady": one(12.0, 20.0)}}]}, "machine": {}, "arms": {}, "settings": {}}
-        )
-        self.assertIn("steady loads alone", alone)
-        self.assertRegex(alone, r"page faults of a statement.*1.200")

@@ -13,7 +13,7 @@ from bench.runner import arms, report, rounds
 from harness.problem import Problem
 from harness.scratch import Scratch
 
-ONE_ARM = ("processors", "profile_cost", "scrape_cost")
+ONE_ARM = ("processors", "profile_cost", "scrape_cost", "steady")
 
 
 class Refused(unittest.TestCase):

@@ -162,11 +162,10 @@ class Settings(unittest.TestCase):
             scale.allow_files(500)
 
     def test_a_server_that_lowered_a_limit_is_a_problem(self) -> None:
-        with (
-            mock.patch.object(scale.processors, "number", lambda *_: 4000),
-            self.assertRaisesRegex(Problem, "lowered max_connections to 4000"),
-        ):
-            scale.require_granted(arms.ARMS["dev"], None, 4001)
+        session = mock.Mock()
+        session.query.return_value.scalar.return_value = "4000"
+        with self.assertRaisesRegex(Problem, "lowered max_connections to 4000"):
+            scale.require_granted(arms.ARMS["dev"], session, 4001)
 
 
 class Server:

@@ -9,7 +9,7 @@ from unittest import mock
 
 from harness import checks
 from harness.checks import Checks, Failed, Total
-from harness.problem import run_main
+from harness.problem import NotPossible, run_main
 from tools import run_tests
 
 
@@ -45,6 +45,15 @@ class Counting(unittest.TestCase):
                 "thing: 1 passed, 1 failed, 1 skipped: no root",
             ],
         )
+
+    def test_a_machine_that_allows_no_check_skips_the_rest(self):
+        def run(made: Checks) -> None:
+            made.check("one", False)
+            raise NotPossible("no root")
+
+        self.assertEqual(checks.run_checks("thing", "a group", run), 1)
+        self.assertIn("skipped a group: no root", self.said)
+        self.assertEqual(self.said[-1], "thing: 0 passed, 1 failed, 1 skipped: no root")
 
     def test_what_was_found_is_shown(self):
         made = Checks()

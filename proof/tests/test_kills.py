@@ -9,7 +9,7 @@ from unittest import TestCase, mock
 from harness.problem import Problem
 from harness.scratch import Scratch
 from harness.sql import SqlError
-from proof import kills
+from proof import kills, places
 from proof.clients import DOCS, Definer, Lost, Writer, body
 
 
@@ -132,8 +132,8 @@ class OfFaults(Scratch):
         """The gate goes on after a fault, and passed when there were kills enough."""
         (self.root / "kills-dev-1.json").write_text('{"kills": 5, "power": 5, "faults": 1}')
         arguments = mock.patch("sys.argv", ["kills", "--kills", "5", "--power", "5"])
-        places = mock.patch.multiple(kills, STATES=self.root, arm_list=mock.DEFAULT)
-        with arguments, places, contextlib.redirect_stdout(io.StringIO()):
+        arms, states = mock.patch.object(kills, "arm_list"), mock.patch.object(places, "STATES", self.root)
+        with arguments, arms, states, contextlib.redirect_stdout(io.StringIO()):
             self.assertEqual(kills.main(), 1)
             (self.root / "kills-dev-1.json").write_text('{"kills": 5, "power": 5}')
             self.assertEqual(kills.main(), 0)
@@ -141,8 +141,13 @@ class OfFaults(Scratch):
     def test_losses_of_power_that_are_not_possible_are_none(self):
         arguments = mock.patch("sys.argv", ["kills", "--kills", "0", "--power", "1"])
         impossible = mock.Mock(side_effect=kills.NotPossible("no loop device"))
-        places = mock.patch.multiple(kills, STATES=self.root, arm_list=mock.DEFAULT, trial=impossible)
-        with arguments, places, contextlib.redirect_stdout(io.StringIO()):
+        replaced = mock.patch.multiple(kills, arm_list=mock.DEFAULT, trial=impossible)
+        with (
+            arguments,
+            replaced,
+            mock.patch.object(places, "STATES", self.root),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
             self.assertEqual(kills.main(), 1)
 
     def test_a_server_that_does_not_start_has_lost_its_data(self):

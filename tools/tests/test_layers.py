@@ -12,6 +12,7 @@ from tools import layers
 TABLE = """
 server = ["top"]
 tests = ["low/unittest"]
+programs = ["top"]
 [only]
 "jemalloc/jemalloc.h" = ["low"]
 [rooms]
@@ -100,6 +101,13 @@ class Imports(Case):
         self.write(middle__b_py="")
         (self.root / "low/run").write_text("#!/usr/bin/env python3\nimport middle.b\n")
         self.assert_problems(self.check(), "low/run uses middle/b.py")
+
+    def test_a_program_uses_no_other_one(self):
+        self.write(
+            top__a_py="from top import b\n", top__b_py="from middle import c\n", middle__c_py="import middle.d\n"
+        )
+        self.write(middle__d_py="")
+        self.assert_problems(self.check(), "top/a.py uses top/b.py (imports it in line 1): both are programs")
 
     def test_circle(self):
         self.write(low__a_py="from low import b\n", low__b_py="from . import a\n")
