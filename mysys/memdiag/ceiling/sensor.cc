@@ -217,12 +217,14 @@ void ask_before_statement(Thread *self, const Pool_block &block) {
 /** Waits while memory is short.
 @param waited_us  set if it waits, or has waited */
 bool is_refused(Thread *self, const Pool_block &block, uint64_t *waited_us) {
-  // It has waited, and the packet is read.
-  if (self->text_in_vain && block.bytes <= small_bytes) return false;
-  if (block.keeps && self->value_in_vain && account.left_bytes() < 0) {
-    *waited_us = self->value_waited_us;
+  if (block.keeps && (self->value_in_vain || self->text_in_vain) &&
+      account.left_bytes() < 0) {
+    *waited_us =
+        self->value_in_vain ? self->value_waited_us : waited_for_text(*self);
     return true;
   }
+  // It has waited, and the packet is read.
+  if (self->text_in_vain && block.bytes <= small_bytes) return false;
   const bool may =
       block.users_look && !ask_owner(&Owner::writes_for_good, false);
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);

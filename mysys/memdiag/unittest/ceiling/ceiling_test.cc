@@ -1596,6 +1596,21 @@ TEST_F(Ceiling, packets_of_one_value_wait_together_as_long_as_one) {
   EXPECT_EQ(0u, waited_for_text_us());
 }
 
+TEST_F(Ceiling, a_part_whose_packet_waited_in_vain_is_not_kept) {
+  await_value();
+  let_threads_wait(true);
+  kernel_counts(1001 * mb);
+  const Giver giver(longest_ask_us, false);
+  EXPECT_TRUE(on_ask(Pool::session, interval_bytes, strings)) << "the packet";
+  EXPECT_GE(waited_for_text_us(), 300'000u);
+  next_is_part = true;
+  const uint64_t before_us = now_us;
+  EXPECT_FALSE(on_ask(Pool::session, interval_bytes, strings));
+  EXPECT_EQ(before_us, now_us) << "it has waited";
+  end();
+  begin(0);
+}
+
 /** EXECUTE has told the error, and passed no gate. */
 TEST_F(Ceiling, a_value_whose_refusal_was_told_waits_again) {
   await_value();
