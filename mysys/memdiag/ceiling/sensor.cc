@@ -565,6 +565,8 @@ uint64_t waited_for_text_us() { return waited_for_text(thread); }
 
 bool text_waited_in_vain() { return thread.text_in_vain; }
 
+bool text_is_expected() { return thread.text_bytes != 0; }
+
 void see_value(bool executes) {
   if (executes && thread.sends_value)
     see_drops(&thread);

@@ -244,6 +244,30 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
   return in_vain;
 }
 
+/** The session would keep what the statement takes, and that would be too much.
+It was listed while it was parsed, and stays so: the giver sees what it has
+taken, and may end it. Caller holds the mutex.
+@return true: the statement must not begin */
+bool keeps_in_vain(State *self, Running *mine, uint64_t began_us,
+                   bool *waited) {
+  THD *const thd = mine->thd;
+  std::atomic<bool> &waits = mine->taker->waits;
+  bool in_vain = false;
+  while (mode.load() != Target::off && started &&
+         would_keep_too_much(*self, *mine)) {
+    *waited = true;
+    if (!acts()) break;
+    in_vain = thd->killed || is_told_to_end(*mine) ||
+              monotonic_us() - began_us >=
+                  longest_wait_us(thd, exempt::holds_what_others_wait_for(thd));
+    if (in_vain) break;
+    waits.store(true, std::memory_order_relaxed);
+    wait_at_gate(self, thd);
+  }
+  waits.store(false, std::memory_order_relaxed);
+  return in_vain;
+}
+
 /** The giver does not know it from here on. */
 void unlist(State *self, Running *mine) {
   if (!mine->listed) return;
@@ -276,6 +300,10 @@ void let_through(Own *mine, const Expectation &expected) {
 }
 
 bool refuse(Running *mine, uint64_t began_us, Refused what) {
+  if (mine->taker != nullptr && is_told_to_end(*mine)) {
+    raise_end_once(mine->thd);
+    return true;
+  }
   if (mine->thd->killed) {
     mine->thd->send_kill_message();
     return true;
@@ -310,7 +338,8 @@ bool has_room_at_once(State *self, const Running &running,
           self->waiters.load(std::memory_order_relaxed) == 0);
 }
 
-/** Waits for room.
+/** Waits for room. A statement that is listed waits only for what its session
+would keep.
 @param[in,out] expected  others of its digest may tell meanwhile what it takes
 @param for_text_us  so long its packet waited: the client waits for its answer
                     since it sent that
@@ -322,6 +351,7 @@ bool queue(State *self, Own *mine, Expectation *expected,
   const uint64_t began_us = monotonic_us() - for_text_us;
   Done done = begun(Action::wait);
   done.time_us -= std::min(done.time_us, for_text_us);
+  const bool listed = running->listed;
   bool waited = false;
   bool in_vain = false;
   Refused what = Refused::statement;
@@ -332,10 +362,12 @@ bool queue(State *self, Own *mine, Expectation *expected,
       what = Refused::run_of_event;
       in_vain = waited = true;
     } else {
-      in_vain = waits_in_vain(self, running, expected, began_us, &waited);
+      in_vain = listed
+                    ? keeps_in_vain(self, running, began_us, &waited)
+                    : waits_in_vain(self, running, expected, began_us, &waited);
     }
     mine->at_gate = false;
-    if (!in_vain) {
+    if (!in_vain && !listed) {
       running->taker = begin(expected->bytes);
       running->expects_much = expected->bytes != 0;
       if (!exempt::is_of_system(thd)) self->list(running);
@@ -345,7 +377,8 @@ bool queue(State *self, Own *mine, Expectation *expected,
     if (waited && is_worth_a_row) {
       done.processlist_id = thd->thread_id();
       done.digest = running->digest;
-      if (in_vain && !thd->killed) done.action = Action::refuse;
+      if (in_vain && !thd->killed && !(listed && is_told_to_end(*running)))
+        done.action = Action::refuse;
       finish(&done, began_us, static_cast<uint64_t>(expected->bytes));
       self->log.add(done);
     }
@@ -438,13 +471,28 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   return true;
 }
 
-/** The statement was listed while it was read or parsed, and waited then for
-what its text takes. That tells neither what its tables take nor what its
-session will keep. */
-bool asks_behind_its_text(const State &self, const THD *thd, bool may_keep) {
+/** The statement was listed while it was read or parsed. What it waited for
+then, if it did, is what its text takes. That tells not what its tables take,
+nor, for a short text, what its digest took before. */
+bool asks_behind_its_text(State *self, const Running &running,
+                          const Expectation &expected) {
+  if (text_waited_in_vain()) return true;
   const int64_t plenty = account.marks().plenty_bytes;
-  return (may_keep && room_is_used_up(self)) ||
-         bytes_of_tables(thd, 4 * plenty) > plenty;
+  return bytes_of_tables(running.thd, 4 * plenty) > plenty ||
+         (!text_is_expected() &&
+          expected.bytes >
+              running.taker->grown_bytes.load(std::memory_order_relaxed) &&
+          !has_room_at_once(self, running, expected));
+}
+
+/** @return false: it was told to end while it was listed */
+bool begins_anew(State *self, Running *mine) {
+  unlist(self, mine);
+  // From here on no other tells it.
+  if (is_told_to_end(*mine) && !own().exempt) return false;
+  mine->taker = nullptr;
+  (void)end();
+  return true;
 }
 
 [[gnu::noinline]] bool refuses(THD *thd, const unsigned char *digest) {
@@ -464,22 +512,13 @@ bool asks_behind_its_text(const State &self, const THD *thd, bool may_keep) {
   // EXECUTE is exempt, and its statement asks again.
   statement_gate::note_let_through(&gate, true);
   mine.exempt = exempt::is_exempt(thd) || exempt::administers(thd);
-  const bool takes_little = !mine.exempt && exempt::takes_little(thd);
-  const bool may_keep = !mine.exempt && exempt::may_keep(thd, takes_little);
-  const uint64_t for_text_us = waited_for_text_us();
-  const bool text_in_vain = text_waited_in_vain();
-  if (began_early && (mine.exempt || text_in_vain ||
-                      asks_behind_its_text(self, thd, may_keep))) {
-    unlist(&self, running);
-    running->taker = nullptr;
-    (void)end();
-    began_early = false;
-  }
   if (mine.exempt) {
+    if (began_early) (void)begins_anew(&self, running);
     exempt_thread(true);
     return false;
   }
-  running->takes_little = takes_little;
+  running->takes_little = exempt::takes_little(thd);
+  const bool may_keep = exempt::may_keep(thd, running->takes_little);
   const bool logged_as_text = exempt::may_be_logged_as_text(thd);
   {
     // The giver reads these, too.
@@ -490,11 +529,26 @@ bool asks_behind_its_text(const State &self, const THD *thd, bool may_keep) {
   }
   Expectation expected = expectation_of(&self, *running);
   // The text is large. Others of its digest may have short ones.
-  if (text_in_vain) expected.bytes = std::max(expected.bytes, large_bytes);
-  if (!began_early && !has_room_at_once(&self, *running, expected) &&
-      queue(&self, &mine, &expected, for_text_us)) {
+  if (text_waited_in_vain())
+    expected.bytes = std::max(expected.bytes, large_bytes);
+  const uint64_t for_text_us = waited_for_text_us();
+  if (began_early && asks_behind_its_text(&self, *running, expected)) {
+    if (!begins_anew(&self, running)) {
+      raise_end_once(thd);
+      return true;
+    }
+    began_early = false;
+  }
+  const bool must_ask = began_early
+                            ? would_keep_too_much(self, *running)
+                            : !has_room_at_once(&self, *running, expected);
+  if (must_ask && queue(&self, &mine, &expected, for_text_us)) {
     exempt_thread(false);  // EXECUTE was exempt
     return true;
+  }
+  if (began_early) {
+    MUTEX_LOCK(locked, &self.mutex);
+    running->expects_much = expected.bytes != 0;
   }
   running->guessed = expected.bytes == 0 && !expected.known;
   let_through(&mine, expected);
