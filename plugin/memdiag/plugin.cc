@@ -28,6 +28,7 @@
 #include "plugin/memdiag/server/bridge/before_1_0.h"
 #include "plugin/memdiag/server/bridge/buffer_pool_pages.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
+#include "plugin/memdiag/server/bridge/perfschema.h"
 #include "plugin/memdiag/server/bridge/server_sessions.h"
 #include "plugin/memdiag/server/functions/functions.h"
 #include "plugin/memdiag/server/tables/information_schema.h"
@@ -155,6 +156,7 @@ int start(void *plugin) {
         "the thread that frees readings of tables cannot be started (" +
         reason(error) + "): they stay until another statement reads a table.");
   limits::set_growth(buffer_pool_growth);
+  perfschema::see_switches();
   start_history();
   if (!opt_initialize) {
     member_watch::start();

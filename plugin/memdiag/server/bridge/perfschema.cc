@@ -32,10 +32,9 @@ namespace {
 
 constinit std::atomic<uint64_t> first_with_counts{0};
 
-/** After a statement has switched the instrument of names' locks, or the
-consumer that all instruments need, off or on. */
-void note_switch() {
-  first_with_counts = Global_THD_manager::get_instance()->get_thread_id();
+bool counts_locks() {
+  return pfs_initialized && pfs_enabled && flag_global_instrumentation &&
+         global_metadata_class.m_enabled;
 }
 
 PFS_thread *known(PSI_thread *thread) {
@@ -128,8 +127,16 @@ class Sums : public PFS_connection_visitor {
 bool is_on() { return pfs_initialized && pfs_enabled; }
 
 bool counts_locks_of_names() {
-  return is_on() && flag_global_instrumentation &&
-         global_metadata_class.m_enabled && global_mdl_container.m_lost == 0;
+  return counts_locks() && global_mdl_container.m_lost == 0;
+}
+
+/* A reader may look while a statement applies its switch: all sessions are
+earlier ones then. */
+void see_switches() {
+  if (!counts_locks())
+    first_with_counts = UINT64_MAX;
+  else if (first_with_counts == UINT64_MAX)
+    first_with_counts = Global_THD_manager::get_instance()->get_thread_id();
 }
 
 uint64_t first_session_with_counts_of_locks() { return first_with_counts; }
@@ -251,10 +258,10 @@ std::optional<uint64_t> memory_bytes(PSI_thread *thread) {
 
 void apply_to_locks_and_note() {
   apply_to_locks();
-  memdiag::perfschema::note_switch();
+  memdiag::perfschema::see_switches();
 }
 
 void apply_to_all_and_note() {
   apply_to_all();
-  memdiag::perfschema::note_switch();
+  memdiag::perfschema::see_switches();
 }

@@ -42,8 +42,11 @@ bool is_on();
 there was room for each. */
 bool counts_locks_of_names();
 
+/** When the server starts, and after a statement has switched the instrument of
+names' locks, or the consumer that all instruments need. */
+void see_switches();
 /** Sessions of a lower PROCESSLIST_ID may have locks without a row: they were
-there when a statement last switched these counts off or on. 0: none did. */
+there when a statement last switched these counts on. 0: none did. */
 uint64_t first_session_with_counts_of_locks();
 
 /** The thread's allocations are counted for it, by instrument. */
