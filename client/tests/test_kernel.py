@@ -134,11 +134,18 @@ class Machine(Scratch):
         for uptime in (5, 110, 100_000, None):
             self.assertFalse(kernel.is_server(7, uptime, self.root), uptime)
 
+    def test_a_server_that_an_entry_point_executed_is_older_than_its_uptime(self):
+        """It made a database before that, or the machine's clock was set."""
+        self.begin(seconds_ago=400)
+        self.write("proc/7/cmdline", "mysqld\0--user=mysql\0")
+        for uptime in (400, 5, 100_000, None):
+            self.assertTrue(kernel.is_server(7, uptime, self.root), uptime)
+
     def test_the_age_of_a_server_in_lxc(self):
         """lxcfs counts /proc/uptime from the start of the container."""
         self.begin()
         self.write("proc/uptime", "110.00 1.00\n")
-        self.write("proc/7/cmdline", "/usr/sbin/mysqld\0")
+        self.write("proc/7/cmdline", "/lib/ld.so\0/usr/sbin/mysqld\0")
         self.assertTrue(kernel.is_server(7, 99, self.root))
 
     def test_allocator(self):

@@ -77,15 +77,16 @@ class Privileges(unittest.TestCase):
 class Peers(unittest.TestCase):
     """The process on the other end of a socket is the server, or it forwards the socket of another host's server."""
 
-    def setUp(self):
+    def begin(self, first, later):
         code = "import time; print(flush=True); time.sleep(600)"
-        peer = subprocess.Popen(["mysqld", "-c", code], executable=sys.executable, stdout=subprocess.PIPE)
+        peer = subprocess.Popen([first, "-c", code, later], executable=sys.executable, stdout=subprocess.PIPE)
         self.addCleanup(peer.communicate)
         self.addCleanup(peer.kill)
         peer.stdout.readline()  # /proc has its command by then
         self.pid = peer.pid
 
-    def snapshot(self, uptime):
+    def snapshot(self, uptime, first="ld.so", later="mysqld"):
+        self.begin(first, later)
         with linked(Obstructed(uptime=uptime)), Session(TARGET) as session:
             session._peer = self.pid
             return take(session), Sampler(session).pid
@@ -98,6 +99,10 @@ class Peers(unittest.TestCase):
         data, pid = self.snapshot("86400")
         self.assertEqual((data["server"]["pid"], data["local"], pid), (None, False, 0))
         self.assertIsNone(View(data).rss)
+
+    def test_a_peer_that_is_called_as_the_server_needs_no_age(self):
+        data, pid = self.snapshot("86400", first="mysqld", later="")
+        self.assertEqual((data["server"]["pid"], data["local"], pid), (self.pid, True, self.pid))
 
 
 class HugePages(unittest.TestCase):
