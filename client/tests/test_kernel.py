@@ -113,6 +113,11 @@ class Machine(Scratch):
             ("/usr/sbin/mysqld",),
             ("mysqld-debug", "--port=1"),
             ("/usr/sbin/mariadbd", "--user=mysql"),
+            ("/opt/bitnami/mysql/bin/mysqld.bin", "--port=1"),
+            ("/usr/libexec/mysqld-8.0",),
+            ("mysqld8.4",),
+            ("/usr/sbin/mysqld.real",),
+            ("/nix/store/x-mariadb-11/bin/.mariadbd-wrapped",),
             ("/lib64/ld-linux-x86-64.so.2", "--library-path", "/opt/lib", "/usr/sbin/mysqld", "--port=1"),
             ("/usr/bin/valgrind", "--tool=massif", "/usr/sbin/mysqld"),
         ):
@@ -123,6 +128,11 @@ class Machine(Scratch):
             ("/usr/bin/mysqlrouter", "-c", "/etc/mysqld.cnf"),
             ("/bin/sh", "/usr/bin/mysqld_safe"),
             ("mysqld_exporter",),
+            ("mysqldump", "--all-databases"),
+            *(
+                ("forward", f"/run/mysqld{name}")
+                for name in (".sock", "-3307.sock", ".sock.lock", ".cnf", ".pid", ".log")
+            ),
             ("",),
         ):
             self.assertFalse(of(*words), words)

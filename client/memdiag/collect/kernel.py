@@ -20,7 +20,8 @@ _V1_NO_LIMIT = 1 << 60
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # A server counts its uptime from some moments after the process began.
 _START_SECONDS = 60
-_SERVER = re.compile(rb"(mysqld|mariadbd)(-[a-z]+)?")
+# Also mysqld-debug, mysqld-8.0, mysqld.bin and .mysqld-wrapped. mysqld_safe and mysqldump are other programs.
+_SERVER = re.compile(rb"(?!.*\.(?:sock|cnf|pid|log))\.?(?:mysqld|mariadbd)(?:[-.\d][-.\w]*)?")
 _LISTENS = "0A"  # of /proc/net/tcp
 
 
