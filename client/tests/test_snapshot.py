@@ -107,10 +107,16 @@ class Peers(unittest.TestCase):
 
 class HugePages(unittest.TestCase):
     def test_a_sample_has_the_part_of_the_pool_that_rss_counts(self):
-        def of(huge):
-            process = {"process": Source("/proc", [{"VmRSS": 7, "HugetlbPages": huge}])}
+        def of(huge, large="OFF"):
+            class Server(OldServer):
+                def answer(self, statement):
+                    names, rows = super().answer(statement)
+                    return names, [(row[0], large) if row[0] == "large_pages" else row for row in rows]
+
+            told = {} if huge is None else {"HugetlbPages": huge}
+            process = {"process": Source("/proc", [{"VmRSS": 7} | told])}
             with (
-                linked(OldServer(STOCK)),
+                linked(Server(STOCK)),
                 Session(TARGET) as session,
                 mock.patch.object(session, "_peer", 7),
                 mock.patch("memdiag.collect.kernel.is_server", return_value=True),
@@ -122,6 +128,9 @@ class HugePages(unittest.TestCase):
         for huge, part in ((0, pool), (5, pool - 5), (1 << 50, 0)):
             one = of(huge)
             self.assertEqual((one["buffer_pool"], one["pool_in_rss"]), (pool, part))
+        # A kernel that does not tell.
+        for large, part in (("OFF", pool), ("ON", None)):
+            self.assertEqual(of(None, large)["pool_in_rss"], part)
 
 
 class Keepers(unittest.TestCase):
