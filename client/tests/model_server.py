@@ -119,7 +119,7 @@ class ModelServer:
         if found := re.fullmatch(
             r"SELECT CONCAT\('KILL ', ID\) AS RUN FROM \S+ WHERE COMMAND = 'Sleep' AND TIME >= (\d+)"
             r" AND ID IN \(SELECT PROCESSLIST_ID FROM performance_schema.events_statements_current"
-            r" JOIN performance_schema.threads USING \(THREAD_ID\) WHERE TIMER_END \+ (?:\1)000000000000 <= \(.*\)\)"
+            r" JOIN performance_schema.threads USING \(THREAD_ID\) WHERE TIMER_END \+ (?:\1)000000000000\.0 <= \(.*\)\)"
             r" AND NOT \(USER IN \('system user', 'event_scheduler'\) OR COMMAND IN \([^)]+\)"
             r" OR ID = CONNECTION_ID\(\) OR USER LIKE '%exporter%'\)"
             r" AND ID NOT IN \(SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX\)"

@@ -1,6 +1,7 @@
 import copy
 import unittest
 
+from memdiag.commands.what_if import budget_figures, budget_lines
 from memdiag.judge.findings import findings
 from memdiag.judge.holders import BY_NAME, WORDS, holder_of
 from memdiag.judge.limits import READ_BACK
@@ -9,7 +10,7 @@ from memdiag.model.document import Fact
 from memdiag.model.view import View
 from memdiag.render import text
 from memdiag.render.page import Page
-from memdiag.report import ledger
+from memdiag.report import budget, ledger
 from memdiag.report.build import report
 
 from tests import fixtures
@@ -630,7 +631,7 @@ class HugePages(unittest.TestCase):
         self.assertNotIn("huge pages", [one.label for one in report(self.data(0)).facts])
 
     def test_a_smaller_pool_frees_none(self):
-        group = {"version": 2, "folder": "/g", "limit": 4 * GIB, "usage": int(3.7 * GIB), "oom_kills": 0}
+        group = {"version": 2, "folder": "/g", "limit": int(3.2 * GIB), "usage": int(3.1 * GIB), "oom_kills": 0}
 
         def of(huge):
             meminfo = [{"MemTotal": 8 * GIB, "MemAvailable": 100 * MIB}]
@@ -642,6 +643,39 @@ class HugePages(unittest.TestCase):
             self.assertNotIn("innodb_buffer_pool_size", str(of(GIB)[holder].statements), holder)
         self.assertEqual(of(GIB)["cgroup"].remedy, "raise the limit")
         self.assertIn("vm.nr_hugepages", of(GIB)["machine"].remedy)
+
+    def test_a_control_group_does_not_count_them(self):
+        group = {"version": 2, "folder": "/g", "limit": 2 * GIB, "usage": GIB, "oom_kills": 0}
+        variables = {"innodb_buffer_pool_size": self.POOL, "max_connections": 1}
+
+        def of(huge, machine=16 * GIB, groups=(group,), pool=self.POOL):
+            """Whether the pool is said to be above the limit: by the finding, the report's budget and what-if."""
+            data = self.data(huge, GIB, cgroup=list(groups), variables=[variables])
+            data["sources"]["meminfo"]["rows"] = [{"MemTotal": machine, "MemAvailable": GIB}]
+            view = View(data)
+            notes = [block.text for block in budget.section(view).blocks if block.kind == "note"]
+            said = budget_lines(view, {"innodb_buffer_pool_size": pool}, None)[-1]
+            return "innodb_buffer_pool_size" in named(data), "Buffers alone" in str(notes), " above the limit" in said
+
+        self.assertEqual(of(0), (True, True, True))
+        for huge in (self.POOL, self.POOL + GIB):
+            self.assertEqual(of(huge), (False, False, False))
+        # A GiB found no huge pages, or two did not.
+        self.assertEqual(of(3 * GIB), (False, False, False))
+        self.assertEqual(of(2 * GIB), (True, False, False))
+        # The machine's memory has the huge pages.
+        self.assertEqual(of(self.POOL, self.POOL, ()), (True, False, False))
+        self.assertEqual(of(self.POOL, self.POOL - MIB, ()), (True, True, True))
+        self.assertEqual(of(self.POOL, 3 * GIB), (True, True, True))
+        # More of the pool is not known to find huge pages, and those of today do not make other buffers smaller.
+        self.assertEqual(of(self.POOL, pool=7 * GIB), (False, False, True))
+        view = View(self.data(self.POOL, cgroup=[group], variables=[variables | {"key_buffer_size": 3 * GIB}]))
+        figures = budget_figures(view, {"innodb_buffer_pool_size": GIB}, None)
+        self.assertEqual((figures["then"]["server_buffers"], figures["huge_pages_outside"]), (4 * GIB, GIB))
+        self.assertIn(
+            "Buffers alone: 3.00 GiB, above the limit of 2.00 GiB, which does not count 1.00 GiB of huge pages.",
+            budget_lines(view, {"innodb_buffer_pool_size": GIB}, None),
+        )
 
     def test_a_kernel_that_does_not_tell_huge_pages(self):
         data = self.data(0, variables=[{"large_pages": "ON"}])

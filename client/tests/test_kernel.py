@@ -113,6 +113,11 @@ class Machine(Scratch):
             ("/usr/sbin/mysqld",),
             ("mysqld-debug", "--port=1"),
             ("/usr/sbin/mariadbd", "--user=mysql"),
+            ("/opt/bitnami/mysql/bin/mysqld.bin", "--port=1"),
+            ("/usr/libexec/mysqld-8.0",),
+            ("mysqld8.4",),
+            ("/usr/sbin/mysqld.real",),
+            ("/nix/store/x-mariadb-11/bin/.mariadbd-wrapped",),
             ("/lib64/ld-linux-x86-64.so.2", "--library-path", "/opt/lib", "/usr/sbin/mysqld", "--port=1"),
             ("/usr/bin/valgrind", "--tool=massif", "/usr/sbin/mysqld"),
         ):
@@ -123,6 +128,11 @@ class Machine(Scratch):
             ("/usr/bin/mysqlrouter", "-c", "/etc/mysqld.cnf"),
             ("/bin/sh", "/usr/bin/mysqld_safe"),
             ("mysqld_exporter",),
+            ("mysqldump", "--all-databases"),
+            *(
+                ("forward", f"/run/mysqld{name}")
+                for name in (".sock", "-3307.sock", ".sock.lock", ".cnf", ".pid", ".log")
+            ),
             ("",),
         ):
             self.assertFalse(of(*words), words)
@@ -134,11 +144,18 @@ class Machine(Scratch):
         for uptime in (5, 110, 100_000, None):
             self.assertFalse(kernel.is_server(7, uptime, self.root), uptime)
 
+    def test_a_server_that_an_entry_point_executed_is_older_than_its_uptime(self):
+        """It made a database before that, or the machine's clock was set."""
+        self.begin(seconds_ago=400)
+        self.write("proc/7/cmdline", "mysqld\0--user=mysql\0")
+        for uptime in (400, 5, 100_000, None):
+            self.assertTrue(kernel.is_server(7, uptime, self.root), uptime)
+
     def test_the_age_of_a_server_in_lxc(self):
         """lxcfs counts /proc/uptime from the start of the container."""
         self.begin()
         self.write("proc/uptime", "110.00 1.00\n")
-        self.write("proc/7/cmdline", "/usr/sbin/mysqld\0")
+        self.write("proc/7/cmdline", "/lib/ld.so\0/usr/sbin/mysqld\0")
         self.assertTrue(kernel.is_server(7, 99, self.root))
 
     def test_allocator(self):

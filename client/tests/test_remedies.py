@@ -196,6 +196,17 @@ class Sessions(unittest.TestCase):
         self.assertEqual(list(link.execute(statement)), [])
         self.assertEqual(next(link.execute(asked.format(idle=idle)))[0], 4 * MIB)
 
+    def test_no_sum_with_the_timer_exceeds_64_bits(self):
+        """MySQL then refuses the statement: BIGINT UNSIGNED value is out of range. A sum with a decimal is a decimal."""
+        asked = (
+            queries.idle_sessions(60),
+            queries.idle_bytes("t.TOTAL_MEMORY", "t.PROCESSLIST_COMMAND", "t.PROCESSLIST_TIME", timed=True),
+        )
+        added = [re.findall(r"_END \+ (\S+) <=", statement) for statement in asked]
+        self.assertEqual(list(map(len, added)), [1, 3])
+        for number in sum(added, []):
+            self.assertRegex(number, r"^\d+\.0$")
+
     def test_what_all_sessions_have_is_their_sum(self):
         """The 50 largest are listed, with 2 MiB each."""
         sessions = [One(10 + n, memory={"memory/sql/x": 2 * MIB if n < 50 else 100 << 10}) for n in range(701)]

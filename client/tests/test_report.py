@@ -1,4 +1,5 @@
 import json
+import random
 import re
 import shlex
 import subprocess
@@ -10,7 +11,7 @@ from memdiag.connect.options import Target
 from memdiag.judge.holders import BY_NAME
 from memdiag.model.document import Parts, Table
 from memdiag.model.units import shown, size
-from memdiag.model.words import cell_width
+from memdiag.model.words import cell_width, wrap
 from memdiag.render import html, markdown, text
 from memdiag.render import json as as_json
 from memdiag.render.page import Page
@@ -341,6 +342,21 @@ class Renderers(unittest.TestCase):
         self.assertTrue(lines[-1].endswith(accents))
         self.assertEqual([cell_width(line) for line in text._title("数据库 at db1", "=")], [13, 13])
         self.assertEqual(cell_width(accents), 6)
+
+    def test_blanks_beside_wide_letters(self):
+        """They stay as in a text of narrow ones, whatever letters it has. An accent of its own takes no cell."""
+        dice = random.Random(5)
+        for _ in range(300):
+            gaps = dice.choices((" ", "  ", "\n", "   \n"), k=12)
+            words = "".join(gap + "e" * dice.randint(1, 8) for gap in gaps)
+            words = dice.choice((words, words.strip())) + dice.choice(("", " "))
+            for first, then in (("", ""), ("- ", "    ")):
+                lines = wrap(words.replace("e", "e\u0301"), 20, first, then)
+                narrow = wrap(words, 20, first, then)
+                self.assertEqual([line.replace("\u0301", "") for line in lines], narrow, words)
+        self.assertEqual(wrap("  数据  库 a", 8), ["  数据", "库 a"])
+        self.assertEqual(wrap("数据\t库", 20), ["数据      库"])
+        self.assertEqual(wrap(" \n", 8) + wrap("\u3000", 1), ["\u3000"])
 
     def test_json_is_read_back(self):
         page = page_of(fixtures.snapshot("ours-idle"))

@@ -77,15 +77,16 @@ class Privileges(unittest.TestCase):
 class Peers(unittest.TestCase):
     """The process on the other end of a socket is the server, or it forwards the socket of another host's server."""
 
-    def setUp(self):
+    def begin(self, first, later):
         code = "import time; print(flush=True); time.sleep(600)"
-        peer = subprocess.Popen(["mysqld", "-c", code], executable=sys.executable, stdout=subprocess.PIPE)
+        peer = subprocess.Popen([first, "-c", code, later], executable=sys.executable, stdout=subprocess.PIPE)
         self.addCleanup(peer.communicate)
         self.addCleanup(peer.kill)
         peer.stdout.readline()  # /proc has its command by then
         self.pid = peer.pid
 
-    def snapshot(self, uptime):
+    def snapshot(self, uptime, first="ld.so", later="mysqld"):
+        self.begin(first, later)
         with linked(Obstructed(uptime=uptime)), Session(TARGET) as session:
             session._peer = self.pid
             return take(session), Sampler(session).pid
@@ -99,13 +100,23 @@ class Peers(unittest.TestCase):
         self.assertEqual((data["server"]["pid"], data["local"], pid), (None, False, 0))
         self.assertIsNone(View(data).rss)
 
+    def test_a_peer_that_is_called_as_the_server_needs_no_age(self):
+        data, pid = self.snapshot("86400", first="mysqld", later="")
+        self.assertEqual((data["server"]["pid"], data["local"], pid), (self.pid, True, self.pid))
+
 
 class HugePages(unittest.TestCase):
     def test_a_sample_has_the_part_of_the_pool_that_rss_counts(self):
-        def of(huge):
-            process = {"process": Source("/proc", [{"VmRSS": 7, "HugetlbPages": huge}])}
+        def of(huge, large="OFF"):
+            class Server(OldServer):
+                def answer(self, statement):
+                    names, rows = super().answer(statement)
+                    return names, [(row[0], large) if row[0] == "large_pages" else row for row in rows]
+
+            told = {} if huge is None else {"HugetlbPages": huge}
+            process = {"process": Source("/proc", [{"VmRSS": 7} | told])}
             with (
-                linked(OldServer(STOCK)),
+                linked(Server(STOCK)),
                 Session(TARGET) as session,
                 mock.patch.object(session, "_peer", 7),
                 mock.patch("memdiag.collect.kernel.is_server", return_value=True),
@@ -117,6 +128,9 @@ class HugePages(unittest.TestCase):
         for huge, part in ((0, pool), (5, pool - 5), (1 << 50, 0)):
             one = of(huge)
             self.assertEqual((one["buffer_pool"], one["pool_in_rss"]), (pool, part))
+        # A kernel that does not tell.
+        for large, part in (("OFF", pool), ("ON", None)):
+            self.assertEqual(of(None, large)["pool_in_rss"], part)
 
 
 class Keepers(unittest.TestCase):

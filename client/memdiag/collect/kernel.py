@@ -20,19 +20,22 @@ _V1_NO_LIMIT = 1 << 60
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # A server counts its uptime from some moments after the process began.
 _START_SECONDS = 60
-_SERVER = re.compile(rb"(mysqld|mariadbd)(-[a-z]+)?")
+# Also mysqld-debug, mysqld-8.0, mysqld.bin and .mysqld-wrapped. mysqld_safe and mysqldump are other programs.
+_SERVER = re.compile(rb"(?!.*\.(?:sock|cnf|pid|log))\.?(?:mysqld|mariadbd)(?:[-.\d][-.\w]*)?")
 _LISTENS = "0A"  # of /proc/net/tcp
 
 
 def is_server(pid: int, uptime: Any, root: Path = Path("/")) -> bool:
-    """Also true for a server that runs with another loader. ssh and socat forward the socket of another host's server,
-    whose file may be called mysqld: they began at another time than that server."""
+    """Also true for a server that runs with another loader. Its name is then in a later word, and the age decides: ssh and
+    socat forward the socket of another host's server, whose file may be called mysqld, and began at another time."""
     try:
         command = (root / f"proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    named = any(_SERVER.fullmatch(os.path.basename(word)) for word in command[:5])
-    return named and _started_with(pid, uptime, root)
+    # A process keeps its age when it executes another program, as entry points of images do after minutes of work. A
+    # program that forwards has its own name in the first word.
+    first, *later = (_SERVER.fullmatch(os.path.basename(word)) is not None for word in command[:5])
+    return first or (any(later) and _started_with(pid, uptime, root))
 
 
 def pid_on_loopback(variables: Row, uptime: Any, port: int, root: Path = Path("/")) -> int:

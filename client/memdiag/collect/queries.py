@@ -88,8 +88,10 @@ def idle_sessions(seconds: int) -> str:
  JOIN performance_schema.threads USING (THREAD_ID) WHERE TIMER_END + {_picoseconds(seconds)} <= ({_OWN_START})"""
 
 
-def _picoseconds(seconds: int) -> int:
-    return seconds * 10**12
+def _picoseconds(seconds: int) -> str:
+    """As a decimal: the timer counts to 2^64, which it reaches each 213.5 days, and a sum of integers beyond it is an
+    error."""
+    return f"{seconds * 10**12}.0"
 
 
 # All threads of sessions together, and those that sleep: idle ones in a transaction would roll it back.

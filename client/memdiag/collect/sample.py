@@ -42,6 +42,7 @@ class Sampler:
         }
         variables = self.variables()
         self.server |= {name: variables.get(name) for name in ("hostname", "server_uuid")}
+        self._large_pages = variables.get("large_pages")
         pid, uptime = session.server_process(), self._status().get("uptime")
         if not pid and session.target.host in kernel.LOOPBACK:
             pid = kernel.pid_on_loopback(variables, uptime, session.target.port)
@@ -89,6 +90,7 @@ class Sampler:
         def keep(name: str, rows: list[Row]) -> None:
             sources[name] = {"source": name, "rows": rows, "error": None}
 
+        keep("variables", [{"large_pages": self._large_pages}])
         status = self._status()
         keep("status", [status] if status else [])
         keep("memory", self._try(_INSTRUMENTS))

@@ -13,7 +13,7 @@ from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.session import Refused, Session
 from memdiag.files import read_text
 from memdiag.judge.ceiling import FLOOR_PERCENT, has_ceiling, lowest_limit, marks_of_limit, needed_at_rest, pool_floor
-from memdiag.model.budget import NO_SUM, rows, sums, with_values
+from memdiag.model.budget import NO_SUM, huge_outside, rows, sums, with_values
 from memdiag.model.units import bytes_of, duration, moment, signed_size, size
 from memdiag.model.view import View
 from memdiag.model.words import printable
@@ -262,11 +262,14 @@ def budget_figures(view: View, values: dict[str, int], limit: int | None) -> dic
     """As JSON, after budget_lines() has found that all is known: the sums now and then, and what they have to fit."""
     before = rows(view)
     after = with_values(view, before, values)
+    bound = bound_of(view, limit)
     return {
         "now": asdict(sums(before)),
         "then": asdict(sums(after)),
         "in_no_sum": [row.variable for row in after if row.variable in values and row.kind in NO_SUM],
-        "limit": bound_of(view, limit),
+        "limit": bound,
+        # A part of `then` that the limit does not count.
+        "huge_pages_outside": None if bound is None else huge_outside(view, after, bound),
     }
 
 
@@ -303,6 +306,10 @@ def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[
     if bound is None:
         lines.append("The limit is not known; say --limit.")
     else:
-        fits = new.at_once <= bound
-        lines.append(f"Buffers alone: {size(new.at_once)}, {'within' if fits else 'above'} the limit of {size(bound)}.")
+        outside = huge_outside(view, after, bound)
+        held = new.at_once - outside
+        lines.append(
+            f"Buffers alone: {size(held)}, {'within' if held <= bound else 'above'} the limit of {size(bound)}"
+            + (f", which does not count {size(outside)} of huge pages." if outside else ".")
+        )
     return lines

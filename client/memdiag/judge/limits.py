@@ -233,13 +233,15 @@ def _configuration(view: View) -> list[Finding]:
     # MariaDB persists nothing: its option file needs the value, too.
     scope = "GLOBAL" if view.flavour == "mariadb" else "PERSIST"
     result = []
-    if limit and isinstance(pool, int) and pool * 10 >= limit.bytes * 9:
+    outside = view.huge_outside(limit.bytes, pool) if limit and isinstance(pool, int) else 0
+    if limit and isinstance(pool, int) and (pool - outside) * 10 >= limit.bytes * 9:
         result.append(
             Finding(
                 severity="warning",
                 holder="innodb_buffer_pool_size",
                 verdict="misconfiguration",
-                headline=f"The buffer pool may take {size(pool)}, and {limit.what} is {size(limit.bytes)}",
+                headline=f"The buffer pool may take {size(pool - outside)}{' besides its huge pages' if outside else ''}, and"
+                f" {limit.what} is {size(limit.bytes)}",
                 evidence="Everything else of the server needs memory, too.",
                 remedy=f"{_smaller(view)}, or raise the limit"
                 + ("; write the size into the option file" if scope == "GLOBAL" else ""),

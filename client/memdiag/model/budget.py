@@ -193,3 +193,9 @@ def sums(found: list[Row]) -> Sums:
         )
 
     return Sums(add("buffer", True), add("buffer", False), add("growing", None))
+
+
+def huge_outside(view: View, found: list[Row], limit: int) -> int:
+    """The part of the buffers that this limit does not count."""
+    pool = next((row.worst for row in found if row.variable == "innodb_buffer_pool_size"), None)
+    return view.huge_outside(limit, pool or 0)

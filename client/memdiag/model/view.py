@@ -215,6 +215,13 @@ class View:
         held = self.host("process", "HugetlbPages")
         return None if held is None else int(held)
 
+    def huge_outside(self, limit: int, pool: int) -> int:
+        """The huge pages of a pool that do not count against this limit. A control group does not count them, and the
+        machine's memory has them, too."""
+        machine = self.host("memory", "MemTotal")
+        held = min(self.huge_pages or 0, pool)
+        return held if machine is None else max(0, min(held, int(machine) - limit))
+
     @property
     def pool_in_rss(self) -> int | None:
         """The part of the buffer pool that RSS counts. The ledger has no other."""

@@ -57,18 +57,19 @@ def rjust(text: str, cells: int) -> str:
 
 def wrap(text: str, most: int, first: str = "", then: str = "") -> list[str]:
     """textwrap.wrap(), in cells."""
-    if all(_cells(letter) == 1 for letter in text):
+    if text.isascii() or all(_cells(letter) == 1 for letter in text):
         return textwrap.wrap(text, most, initial_indent=first, subsequent_indent=then)
     lines = [first]
     is_begun = False
-    # A line ends at ASCII's blanks alone.
-    for word in re.findall(r"[^ \t\n]+", text):
-        for number, part in enumerate(_parts_of(word, most - max(len(first), len(then)))):
-            blank = " " if is_begun and number == 0 else ""
-            if is_begun and cell_width(lines[-1] + blank + part) > most:
-                lines.append(then)
-                blank = ""
-            lines[-1] += blank + part
+    # A line ends at ASCII's blanks alone, and those at its end are lost.
+    for blanks, word in re.findall(r"( *)([^ ]+)", text.expandtabs().replace("\n", " ")):
+        for part in _parts_of(word, most - max(len(first), len(then))):
+            if cell_width(lines[-1] + blanks + part) > most:
+                blanks = ""
+                if is_begun:
+                    lines.append(then)
+            lines[-1] += blanks + part
+            blanks = ""
             is_begun = True
     return lines if is_begun else []
 

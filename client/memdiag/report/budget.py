@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memdiag.model.budget import rows, sums
+from memdiag.model.budget import huge_outside, rows, sums
 from memdiag.model.document import Column, Fact, Note, Section, Table
 from memdiag.model.units import size
 from memdiag.model.view import View
@@ -39,10 +39,12 @@ def section(view: View) -> Section:
             limit.source if limit else "/proc",
         ),
     ]
-    if limit and added.at_once > limit.bytes:
+    outside = huge_outside(view, found, limit.bytes) if limit else 0
+    if limit and added.at_once - outside > limit.bytes:
+        besides = " besides huge pages" if outside else ""
         result.blocks.append(
             Note(
-                f"Buffers alone may take {size(added.at_once)}, more than {limit.what}. Nothing in the server prevents that."
+                f"Buffers alone may take {size(added.at_once - outside)}{besides}, more than {limit.what}. Nothing in the server prevents that."
             )
         )
     shown = sorted((row for row in found if row.kind in ("buffer", "growing")), key=lambda row: -(row.worst or 0))
