@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -165,12 +165,10 @@ class Progress:
 
 
 def batches(steps: list[Step]) -> Iterator[list[Step]]:
-    """Splits the steps, in order, into batches: neighbours that may run side by side are one batch. What needs the build
-    comes in a later one."""
+    """Splits the steps, in order, into batches: neighbours that may run side by side are one batch."""
     batch: list[Step] = []
     for step in steps:
-        waits_for_build = step.needs_build and any(one.name == BUILD for one in batch)
-        if batch and (waits_for_build or not (step.beside and batch[-1].beside)):
+        if batch and not (step.beside and batch[-1].beside):
             yield batch
             batch = []
         batch.append(step)
@@ -187,7 +185,8 @@ def run_step(step: Step, run: Run) -> Result:
 
 
 def run_batch(batch: list[Step], run: Run, programs: Programs) -> Iterator[tuple[Step, Result]]:
-    """Yields each step when it has ended."""
+    """Yields each step when it has ended. What needs the build begins when the build has ended, and not at all where that
+    has failed."""
     if len(batch) == 1:
         say(f"== {batch[0].name}: {batch[0].what}")
         yield batch[0], run_step(batch[0], run.for_step(live=True))
@@ -196,22 +195,32 @@ def run_batch(batch: list[Step], run: Run, programs: Programs) -> Iterator[tuple
     for step in batch:
         if step.live:
             say(f"== {step.name}: {step.what}")
+    # A step that waits for the build takes no thread, so that those behind it begin.
+    later = list(batch)
+    built = all(step.name != BUILD for step in batch)
+    running: dict[Future[Result], tuple[Step, Run]] = {}
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        waiting = {}
-        for step in batch:
-            of_step = run.for_step(live=step.live, nice=0 if step.waits else NICE)
-            waiting[pool.submit(run_step, step, of_step)] = step, of_step
         try:
-            while waiting:
-                ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            while later or running:
+                ready = [step for step in later if built or step.name == BUILD or not step.needs_build]
+                for step in ready[: SIDE_BY_SIDE - len(running)]:
+                    later.remove(step)
+                    of_step = run.for_step(live=step.live, nice=0 if step.waits else NICE)
+                    running[pool.submit(run_step, step, of_step)] = step, of_step
+                ended, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in ended:
-                    step, of_step = waiting.pop(future)
+                    step, of_step = running.pop(future)
                     if not step.live:
                         say(f"== {step.name}: {step.what}")
                     print("".join(of_step.shown), end="", flush=True)
-                    yield step, future.result()
+                    result = future.result()
+                    if step.name == BUILD:
+                        built = True
+                        if result.failed:
+                            later = [one for one in later if not one.needs_build]
+                    yield step, result
         except BaseException:
-            for future in waiting:
+            for future in running:
                 future.cancel()
             programs.end()
             raise
@@ -227,16 +236,15 @@ def perform(steps: list[Step], run: Run, programs: Programs, progress: Progress)
             if step.name in progress.done:
                 results[step.name] = Result(**progress.done[step.name])
                 say(f"== {step.name}: done before the interruption")
-            elif broken and step.needs_build:
-                results[step.name] = Result(0, 0, 1, "not run: the build failed")
-                say(f"== {step.name}: not run, because the build failed")
-            else:
+            elif not (broken and step.needs_build):
                 wanted.append(step)
-        if not wanted:
-            continue
-        for step, result in run_batch(wanted, run, programs):
+        for step, result in run_batch(wanted, run, programs) if wanted else ():
             results[step.name] = result
             broken = broken or (step.name == BUILD and result.failed > 0)
             if not result.failed:  # a step that failed runs again
                 progress.add(step, result)
+        for step in batch:
+            if step.name not in results:
+                results[step.name] = Result(0, 0, 1, "not run: the build failed")
+                say(f"== {step.name}: not run, because the build failed")
     return {step.name: results[step.name] for step in steps}

@@ -368,19 +368,34 @@ class Performing(Scratch):
         found = ["".join(s.name for s in x) for x in schedule.batches(steps)]
         self.assertEqual(found, ["ab", "c", "d", "e", "f", "gh"])
 
-    def test_what_needs_the_build_comes_after_its_neighbours(self):
-        steps = [
-            self.step("style", beside=True, needs_build=False),
-            self.step("build", beside=True, needs_build=False),
-            self.step("tools", beside=True, needs_build=False),
-            self.step("client", beside=True),
-            self.step("asan", beside=True, needs_build=False),
-        ]
-        found = [[step.name for step in batch] for batch in schedule.batches(steps)]
-        self.assertEqual(found, [["style", "build", "tools"], ["client", "asan"]])
+    def test_what_needs_the_build_waits_for_it_and_takes_no_place(self):
+        began, built = threading.Event(), threading.Event()
+        found = {}
+
+        def build(_run):
+            found["beside the build"] = began.wait(180)
+            built.set()
+            return Result(1)
+
+        def needs(_run):
+            found["after the build"] = found.get("after the build", True) and built.is_set()
+            return Result(1)
+
+        def asan(_run):
+            began.set()
+            return Result(1)
+
+        self.perform(
+            self.step("build", build, beside=True, needs_build=False),
+            *(self.step(f"needs {n}", needs, beside=True) for n in range(schedule.SIDE_BY_SIDE + 1)),
+            self.step("asan", asan, beside=True, needs_build=False),
+        )
+        self.assertEqual(found, {"beside the build": True, "after the build": True})
+
+    def test_the_sanitizers_begin_beside_our_build(self):
         ours = list(schedule.batches(run_tests.steps_of("dev")))
         early = next(batch for batch in ours if any(step.name == "build" for step in batch))
-        self.assertFalse([step.name for step in early if step.needs_build])
+        self.assertLessEqual({"asan", "tsan"}, {step.name for step in early if not step.needs_build})
 
     def test_neighbours_run_at_the_same_time(self):
         both = threading.Barrier(2, timeout=180)
@@ -443,6 +458,21 @@ class Performing(Scratch):
         results = self.perform(self.step("build", fails), self.step("needs"), self.step("other", needs_build=False))
         self.assertEqual(self.started, ["other"])
         self.assertEqual(results["needs"].skipped, 1)
+
+    def test_after_a_failed_build_its_neighbours_that_need_it_do_not_begin(self):
+        def fails(_run):
+            return Result(0, 1)
+
+        steps = (
+            self.step("build", fails, beside=True, needs_build=False),
+            self.step("needs", beside=True),
+            self.step("other", beside=True, needs_build=False),
+            self.step("needs too"),
+        )
+        results = self.perform(*steps)
+        self.assertEqual(self.started, ["other"])
+        self.assertEqual([results[name].skipped for name in ("needs", "other", "needs too")], [1, 0, 1])
+        self.assertEqual(list(self.progress.done), ["other"])
 
     def test_goes_on_after_an_interruption(self):
         def interrupted(_run):
