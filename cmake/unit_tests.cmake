@@ -110,17 +110,19 @@ foreach(source IN LISTS tests)
   endif()
   memdiag_program(${name} ${source})
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main)
-  if(MEMDIAG_SANITIZE)
-    # A program runs its tests in one process: a sanitizer takes as long to begin and
-    # to end as most of them. tools/run_tests.py reads the file about each of them.
+  if(CMAKE_CROSSCOMPILING)
+    # Each test runs in its own process: tools/arm64.py knows each that fails by its name.
+    # ctest discovers the tests when it runs, so a program that crashes at once is a failed
+    # test and not a failed build.
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 600
+      PROPERTIES TIMEOUT 1800)
+  else()
+    # A program runs its tests in one process: to begin a process and to end it takes as
+    # long as most tests, under a sanitizer much longer. A FRESH_TEST begins its own.
+    # tools/run_tests.py reads the file about each of them.
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT 1800
       ENVIRONMENT "${environment};GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/cases/${name}.xml")
-  else()
-    # Each test runs in its own process. ctest discovers the tests when it runs, so a
-    # program that crashes at once is a failed test and not a failed build.
-    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 600
-      PROPERTIES TIMEOUT 1800)
   endif()
 endforeach()
 

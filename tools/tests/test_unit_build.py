@@ -1,5 +1,6 @@
 """How the unit tests are compiled and run: cmake/unit_tests.cmake, configured and not built."""
 
+import json
 import re
 import shutil
 import unittest
@@ -27,13 +28,28 @@ def level(rules: str, source: str) -> str:
     return [word for word in flags[1].split() if word.startswith("-O")][-1]
 
 
+def tests_of(folder: Path) -> dict[str, dict]:
+    """ctest's tests and their properties."""
+    said = captured(["ctest", "--test-dir", folder, "--show-only=json-v1"]).stdout
+    return {
+        one["name"]: {part["name"]: part["value"] for part in one["properties"]} for one in json.loads(said)["tests"]
+    }
+
+
 @NEEDED
 class UnitBuild(Scratch):
-    def test_the_address_sanitizers_tests_compile_fast_and_its_layer_as_ever(self):
+    def test_under_the_address_sanitizer(self):
         rules = configured(self.root, "address,undefined")
-        self.assertEqual(level(rules, "history_test.cc"), "-O1")
-        self.assertEqual(level(rules, "pools.cc"), "-O2")
+        # The layer, which the tests test, is as ever.
+        self.assertEqual((level(rules, "history_test.cc"), level(rules, "pools.cc")), ("-O1", "-O2"))
+        self.runs_whole("pools_test")
 
-    def test_other_tests_compile_as_the_layer(self):
-        rules = configured(self.root, "thread")
+    def test_without_a_sanitizer(self):
+        rules = configured(self.root, "")
         self.assertEqual(level(rules, "pools_test.cc"), "-O2")
+        self.runs_whole("pools_test")
+
+    def runs_whole(self, program: str):
+        """Its cases are no tests of ctest; it tells of them."""
+        tests = tests_of(self.root)
+        self.assertIn(f"GTEST_OUTPUT=xml:{self.root}/cases/{program}.xml", tests[program]["ENVIRONMENT"])

@@ -638,7 +638,8 @@ bool are_cached(Pool each) {
          pools::counters(each).live_bytes;
 }
 
-TEST(PoolFallback, ABusyShardGetsItsCacheOnceThereIsMemory) {
+/** Fresh: pages that other tests gave back would serve for the cache. */
+FRESH_TEST(PoolFallback, ABusyShardGetsItsCacheOnceThereIsMemory) {
   if (sanitized) GTEST_SKIP() << "sanitizers need address space of their own";
   constexpr uint64_t least_bytes = 256 << 10;
   constexpr Pool each = Pool::transaction;
