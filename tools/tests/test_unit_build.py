@@ -52,4 +52,6 @@ class UnitBuild(Scratch):
     def runs_whole(self, program: str):
         """Its cases are no tests of ctest; it tells of them."""
         tests = tests_of(self.root)
+        # It takes long: ctest begins with it.
+        self.assertGreater(tests[program]["COST"], tests["columns_test"].get("COST", 0))
         self.assertIn(f"GTEST_OUTPUT=xml:{self.root}/cases/{program}.xml", tests[program]["ENVIRONMENT"])
