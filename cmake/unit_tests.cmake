@@ -126,7 +126,8 @@ foreach(source IN LISTS tests)
     # long as most tests, under a sanitizer much longer. A FRESH_TEST begins its own.
     # tools/run_tests.py reads the file about each of them.
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 1800
+    # The longest takes a minute on a busy machine. A hang must end.
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600
       ENVIRONMENT "${environment};GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/cases/${name}.xml")
     if(subject IN_LIST long_programs)
       set_tests_properties(${name} PROPERTIES COST 10)
@@ -151,7 +152,7 @@ if(NOT MEMDIAG_SANITIZE)
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/plugin/memdiag/test/other_profilers.py
       $<TARGET_FILE:memdiag_known_ways> ${CMAKE_BINARY_DIR}/jemalloc/src/bin/jeprof
       ${CMAKE_BINARY_DIR}/other_profilers)
-  set_tests_properties(other_profilers PROPERTIES TIMEOUT 1800)
+  set_tests_properties(other_profilers PROPERTIES TIMEOUT 600)
 endif()
 
 memdiag_program(memdiag_block_cost ${CMAKE_SOURCE_DIR}/bench/block_cost.cc)

@@ -52,6 +52,8 @@ class UnitBuild(Scratch):
     def runs_whole(self, program: str):
         """Its cases are no tests of ctest; it tells of them."""
         tests = tests_of(self.root)
+        hangs = [name for name, what in tests.items() if name.endswith("_test") and what.get("TIMEOUT", 1500) > 600]
+        self.assertEqual(hangs, [])
         # It takes long: ctest begins with it.
         self.assertGreater(tests[program]["COST"], tests["columns_test"].get("COST", 0))
         self.assertIn(f"GTEST_OUTPUT=xml:{self.root}/cases/{program}.xml", tests[program]["ENVIRONMENT"])

@@ -189,8 +189,9 @@ constexpr size_t sizes[] = {1,      8,       48,      256,    1000,
                             100000, 1 << 20, 3 << 20, 4 << 20};
 
 /** SIGALRM ends a child that hangs, and a deadlock becomes a failure. So long
-does no child take on a machine that stalls for many seconds. */
-constexpr unsigned seconds_until_a_hang = 600;
+does no child take on a machine that stalls for many seconds. ctest ends the
+whole program after 600 s, and then nobody knows which test it was. */
+constexpr unsigned seconds_until_a_hang = 250;
 
 /** Run `body` in a forked child, which never returns to gtest.
 @param in_parent  runs in this process when the child has begun

@@ -1,5 +1,5 @@
 /* Everything at once, for MEMDIAG_SOAK_SECONDS (2). Worth most under the
-sanitizers; for a long run call the program itself, ctest ends it after 300 s.
+sanitizers; for a long run call the program itself, ctest ends it after 600 s.
 */
 
 #include <algorithm>
