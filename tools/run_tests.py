@@ -209,6 +209,9 @@ def run_mtr(run: Run, name: str, jobs: int, *selection: str, environment: dict[s
     return result
 
 
+# Minutes of a step that compiles, beside the build and behind it, where the compiler cache is empty.
+COLD = 120
+
 # The steps begin in this order: first cheap ones that find much, and the longest early. A step
 # without `beside` runs alone, because it measures or needs all processors.
 STEPS = [
@@ -223,6 +226,7 @@ STEPS = [
         waits=True,  # or rather, the others wait for it
         needs_build=False,
         live=True,
+        minutes=None,
     ),
     # With a warm cache the build leaves a good part of two processors.
     Step("tools", "unit tests of the tools, less than a minute", test_tools, beside=True, needs_build=False),
@@ -233,14 +237,16 @@ STEPS = [
         presets=SHIPPED,
         beside=True,
         waits=True,
+        minutes=40,
     ),
-    Step("memdiag", "our suite of mysql-test-run, minutes", mtr_memdiag, beside=True, waits=True),
+    Step("memdiag", "our suite of mysql-test-run, minutes", mtr_memdiag, beside=True, waits=True, minutes=40),
     Step(
         "asan",
         "unit tests of our layer under the address and undefined sanitizers, about 2 minutes",
         sanitized("asan"),
         beside=True,
         needs_build=False,
+        minutes=COLD,
     ),
     Step(
         "tsan",
@@ -248,6 +254,7 @@ STEPS = [
         sanitized("tsan"),
         beside=True,
         needs_build=False,
+        minutes=COLD,
     ),
     Step(
         "innodb_fts",
@@ -268,6 +275,7 @@ STEPS = [
         own("packages", "packaging/test", "smoke"),
         presets=SHIPPED,
         beside=True,
+        minutes=40,
     ),
     Step(
         "unit",
@@ -324,8 +332,10 @@ STEPS = [
 def steps_of(preset: str) -> list[Step]:
     flavour = presets()[preset]
     if flavour == "unit":  # a build of the unit tests and nothing else
-        return [Step(preset, "unit tests of our layer", sanitized(preset))]
+        return [Step(preset, "unit tests of our layer", sanitized(preset), minutes=COLD)]
     steps = [step for step in STEPS if flavour in step.flavours and (not step.presets or preset in step.presets)]
+    if preset not in SHIPPED:  # a server with a sanitizer or with upstream's checks is slow
+        steps = [replace(step, minutes=step.minutes and 4 * step.minutes) for step in steps]
     return [replace(step, run=expected.judged(step.name, step.run, preset)) for step in steps]
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from harness.checkout import own_files
 from harness.common import ROOT, say
 from harness.problem import Problem
-from harness.programs import Programs
+from harness.programs import Programs, TimeLimit
 from harness.state_file import read_state, write_state
 from tools.build.environment import ENVIRONMENT, environment
-from tools.runner_output import Result
+from tools.runner_output import REPORT_LINES, REPORT_WIDTH, Result
 
 # The step that others need.
 BUILD = "build"
@@ -47,13 +47,22 @@ class Step:
     needs_build: bool = True
     # Its output is shown at once, beside other steps as well: it may take long.
     live: bool = False
+    # After so many minutes its programs are ended, and it has failed. None: never.
+    minutes: float | None = 20
 
 
 class Run:
     """Everything that a step needs: where the build is, and how programs are run."""
 
     def __init__(
-        self, preset: str, jobs: int, programs: Programs, offline: bool = False, live: bool = True, nice: int = 0
+        self,
+        preset: str,
+        jobs: int,
+        programs: Programs,
+        offline: bool = False,
+        live: bool = True,
+        nice: int = 0,
+        minutes: float | None = None,
     ):
         self.preset, self.jobs, self.offline = preset, jobs, offline
         self.build = ROOT / "build" / preset
@@ -61,10 +70,12 @@ class Run:
         self.logs.mkdir(parents=True, exist_ok=True)
         self.cpu_seconds = 0.0
         self.shown: list[str] = []  # output to show when the step has ended
-        self._programs, self._live, self._nice = programs, live, nice
+        self.late: list[str] = []  # about programs that did not end in time
+        self._programs, self._live, self._nice, self._minutes = programs, live, nice, minutes
+        self._began = time.monotonic()
 
-    def for_step(self, live: bool, nice: int = 0) -> "Run":
-        return Run(self.preset, self.jobs, self._programs, self.offline, live, nice)
+    def for_step(self, step: Step, live: bool, nice: int = 0) -> "Run":
+        return Run(self.preset, self.jobs, self._programs, self.offline, live, nice, step.minutes)
 
     def output(
         self, name: str, command: list, cwd: Path = ROOT, extra_environment: dict[str, str] | None = None
@@ -91,21 +102,28 @@ class Run:
                 raise Problem(
                     f"{command[0]} is missing; ./run-tests, as root on Debian, installs what is needed"
                 ) from None
-            try:
-                with process.stdout:
-                    for line in process.stdout:
-                        if self._live:
-                            print(line, end="", flush=True)
-                        else:
-                            self.shown.append(line)
-                        log.write(line)
-                        lines.append(line)
-            except BaseException:
-                self._programs.end()
-                raise
-            finally:
-                self.cpu_seconds += self._programs.wait(process)
+            with TimeLimit(process, self._seconds_left()) as limit:
+                try:
+                    with process.stdout:
+                        for line in process.stdout:
+                            if self._live:
+                                print(line, end="", flush=True)
+                            else:
+                                self.shown.append(line)
+                            log.write(line)
+                            lines.append(line)
+                except BaseException:
+                    self._programs.end()
+                    raise
+                finally:
+                    self.cpu_seconds += self._programs.wait(process)
+        if limit.over:
+            last = "".join(f"  {line.rstrip()[:REPORT_WIDTH]}\n" for line in lines[-REPORT_LINES:])
+            self.late.append(f"{name} was ended after {self._minutes:g} minutes; its last lines:\n{last}".rstrip())
         return process.returncode, "".join(lines)
+
+    def _seconds_left(self) -> float | None:
+        return None if self._minutes is None else max(0.0, self._began + 60 * self._minutes - time.monotonic())
 
 
 # --- resuming ----------------------------------------------------------------------
@@ -181,6 +199,9 @@ def run_step(step: Step, run: Run) -> Result:
     result = step.run(run)
     result.seconds = time.monotonic() - began
     result.cpu_seconds = run.cpu_seconds
+    # Whatever the runners said until then.
+    result.failed += len(run.late)
+    result.failures += run.late
     return result
 
 
@@ -189,7 +210,7 @@ def run_batch(batch: list[Step], run: Run, programs: Programs) -> Iterator[tuple
     has failed."""
     if len(batch) == 1:
         say(f"== {batch[0].name}: {batch[0].what}")
-        yield batch[0], run_step(batch[0], run.for_step(live=True))
+        yield batch[0], run_step(batch[0], run.for_step(batch[0], live=True))
         return
     say(f"== side by side, with output at the end: {', '.join(s.name for s in batch if not s.live)}")
     for step in batch:
@@ -205,7 +226,7 @@ def run_batch(batch: list[Step], run: Run, programs: Programs) -> Iterator[tuple
                 ready = [step for step in later if built or step.name == BUILD or not step.needs_build]
                 for step in ready[: SIDE_BY_SIDE - len(running)]:
                     later.remove(step)
-                    of_step = run.for_step(live=step.live, nice=0 if step.waits else NICE)
+                    of_step = run.for_step(step, live=step.live, nice=0 if step.waits else NICE)
                     running[pool.submit(run_step, step, of_step)] = step, of_step
                 ended, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in ended:

@@ -540,6 +540,21 @@ class Performing(Scratch):
         self.assertEqual(results["waits"].passed, 1)
         self.assertEqual(said.getvalue().count("half of it"), 1)
 
+    def test_what_does_not_end_in_its_minutes_has_failed(self):
+        def hangs(run):
+            run.output("hangs", ["sh", "-c", "echo the last line; exec sleep 600"])
+            return Result(1)
+
+        result = self.perform(self.step("a", hangs, minutes=0.05))["a"]
+        self.assertEqual((result.passed, result.failed), (1, 1))
+        self.assertEqual(result.failures, ["hangs was ended after 0.05 minutes; its last lines:\n  the last line"])
+        self.assertEqual(self.progress.done, {})
+
+    def test_no_step_but_the_build_has_no_limit(self):
+        for preset in presets():
+            without = [step.name for step in run_tests.steps_of(preset) if step.minutes is None]
+            self.assertLessEqual(set(without), {"build"}, preset)
+
     def test_processor_time_of_programs(self):
         def computes(run):
             run.output("computes", [sys.executable, "-c", "sum(range(3_000_000))"])
