@@ -190,6 +190,26 @@ class Parsers(unittest.TestCase):
         self.check(runner_output.parse_own("demo_in_cgroup", 0, text), 2, 0, 1, "no group")
 
 
+class WaitsOfMysqlTest(unittest.TestCase):
+    """mysqltest takes a variable that a test has not set from the environment. $wait_timeout is of the first wait; the
+    second is of those after it; upstream's wait_condition.inc ends the test at a wait in vain if the third is set."""
+
+    def test_each_suite_waits_long_and_ends_at_the_first_wait_in_vain(self):
+        found = []
+
+        def output(name, command, cwd=ROOT, extra_environment=None):
+            found.append(extra_environment)
+            return 0, MTR
+
+        run = mock.Mock(build=ROOT / "build/dev", jobs=2, output=output)
+        with mock.patch.object(run_tests.mtr, "folder"):
+            for step in (run_tests.mtr_memdiag, run_tests.mtr_innodb_fts, run_tests.mtr_programs):
+                with mock.patch.object(run_tests, "parse_mtr", return_value=Result(1)):
+                    step(run)
+        names = ("wait_timeout", "explicit_default_wait_timeout", "show_rpl_debug_info")
+        self.assertEqual([tuple(one[name] for name in names) for one in found], [("180", "180", "1")] * 3)
+
+
 class Summary(unittest.TestCase):
     def test_the_end_names_each_failure(self):
         output = io.StringIO()
