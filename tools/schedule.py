@@ -4,11 +4,13 @@ import hashlib
 import os
 import shutil
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from harness.checkout import own_files
 from harness.common import ROOT, say
@@ -17,6 +19,8 @@ from harness.programs import Programs, TimeLimit
 from harness.state_file import read_state, write_state
 from tools.build.environment import ENVIRONMENT, environment
 from tools.runner_output import REPORT_LINES, REPORT_WIDTH, Result
+
+Part = TypeVar("Part")
 
 # The step that others need.
 BUILD = "build"
@@ -73,6 +77,7 @@ class Run:
         self.late: list[str] = []  # about programs that did not end in time
         self._programs, self._live, self._nice, self._minutes = programs, live, nice, minutes
         self._began = time.monotonic()
+        self._joining = threading.Lock()
 
     def for_step(self, step: Step, live: bool, nice: int = 0) -> "Run":
         return Run(self.preset, self.jobs, self._programs, self.offline, live, nice, step.minutes)
@@ -121,6 +126,30 @@ class Run:
             last = "".join(f"  {line.rstrip()[:REPORT_WIDTH]}\n" for line in lines[-REPORT_LINES:])
             self.late.append(f"{name} was ended after {self._minutes:g} minutes; its last lines:\n{last}".rstrip())
         return process.returncode, "".join(lines)
+
+    def side_by_side(self, parts: Sequence[Callable[["Run"], Part]], at_a_time: int) -> list[Part]:
+        """Runs parts of a step, the first ones first. The output of each is shown when it has ended."""
+
+        def run_part(part: Callable[["Run"], Part]) -> Part:
+            run = Run(self.preset, self.jobs, self._programs, self.offline, False, self._nice, self._minutes)
+            run._began = self._began
+            try:
+                return part(run)
+            finally:
+                with self._joining:
+                    self.cpu_seconds += run.cpu_seconds
+                    self.late += run.late
+                    if self._live:
+                        print("".join(run.shown), end="", flush=True)
+                    else:
+                        self.shown += run.shown
+
+        with ThreadPoolExecutor(at_a_time) as pool:
+            try:
+                return list(pool.map(run_part, parts))
+            except BaseException:
+                self._programs.end()
+                raise
 
     def _seconds_left(self) -> float | None:
         return None if self._minutes is None else max(0.0, self._began + 60 * self._minutes - time.monotonic())

@@ -240,6 +240,7 @@ class NewestPyMySQL(Scratch):
             return 0, "Ran 5 tests in 0.1s\n\nOK\n"
 
         run = mock.Mock(offline=offline, logs=ROOT / "build/dev/test-logs", output=output)
+        run.side_by_side = lambda parts, at_a_time: [part(run) for part in parts]
         with mock.patch.object(run_tests, "cache_dir", return_value=self.root):
             return run_tests.test_tools(run), asked
 
@@ -536,6 +537,45 @@ class Performing(Scratch):
         with contextlib.redirect_stdout(said):
             self.perform(*(self.step(x, speaks, beside=True) for x in "abc"))
         self.assertEqual(said.getvalue(), "one\ntwo\n" * 3)
+
+    def test_parts_of_a_step_run_beside_each_other_and_keep_their_output_apart(self):
+        both = threading.Barrier(2, timeout=180)
+
+        def part(name):
+            def run_it(run):
+                both.wait()
+                run.output(name, ["sh", "-c", f"echo {name}; sleep 0.1; echo {name}"])
+                return name
+
+            return run_it
+
+        def step(run):
+            return Result(words=" ".join(run.side_by_side([part(name) for name in "abcd"], 2)))
+
+        for live in (True, False):  # alone, or beside another
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                results = self.perform(self.step("parts", step, beside=True), *[self.step("x", beside=True)][live:])
+            self.assertEqual(results["parts"].words, "a b c d")
+            self.assertGreater(results["parts"].cpu_seconds, 0)
+            lines = said.getvalue().split()
+            self.assertEqual((lines[::2], sorted(lines)), (lines[1::2], list("aabbccdd")))
+            self.progress.path.unlink(missing_ok=True)
+
+    def test_a_part_that_fails_ends_the_other(self):
+        running = threading.Event()
+
+        def waits(run):
+            running.set()
+            self.started.append(run.output("waits", ["sleep", "600"])[0])
+
+        def fails(_run):
+            running.wait(180)
+            raise Problem("a program is missing")
+
+        with self.assertRaisesRegex(Problem, "is missing"):
+            self.perform(self.step("a", lambda run: run.side_by_side([fails, waits], 2)))
+        self.assertIn(self.started, ([-signal.SIGTERM], []))
 
     def test_output_of_what_takes_long_is_shown_at_once(self):
         shown = threading.Event()
