@@ -14,7 +14,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,12 +69,15 @@ def check_layers(run: Run) -> Result:
 # The program runs with Debian's libraries, and with what pip installs today.
 DEBIANS_PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
 NEWEST = "client with the newest PyMySQL"
+# Those of the client's tests that import PyMySQL, in their process or in a program that they start. The others have a
+# server of the tests in its place, or no server, and pass or fail with any.
+OF_THE_DRIVER = ("tests.test_session", "tests.test_command_line", "tests.test_report.Anonymous")
 
 
 def test_tools(run: Run) -> Result:
     suites: list[tuple[str, Callable[[Run], Result]]] = []
     for name, folder, top in UNIT_TESTS:
-        suites.append((name, unit_suite(name, top, "discover", "-s", folder, "-t", top)))
+        suites.append((name, unit_suite(name, top, ("discover", "-s", folder, "-t", top))))
     suites.append((NEWEST, client_with_the_newest))
     # Half of their time they wait for programs of their own. In this order two threads end at the same time.
     results = run.side_by_side([suite for _, suite in suites], 2)
@@ -89,18 +92,20 @@ def test_tools(run: Run) -> Result:
     return total
 
 
-def unit_suite(name: str, top: str, *which: str, libraries: dict[str, str] | None = None) -> Callable[[Run], Result]:
+def unit_suite(
+    name: str, top: str, which: Sequence[str], more_environment: dict[str, str] | None = None
+) -> Callable[[Run], Result]:
     python = DEBIANS_PYTHON if top == "client" else sys.executable
     # -v: each skip with its reason.
-    command = [python, "-m", "unittest", which[0], "-v", *which[1:]]
-    return lambda run: parse_unittest(*run.output(name.replace(" ", "-"), command, ROOT, libraries))
+    command = [python, "-m", "unittest", *which, "-v"]
+    return lambda run: parse_unittest(*run.output(name.replace(" ", "-"), command, ROOT, more_environment))
 
 
 def client_with_the_newest(run: Run) -> Result:
     libraries = cache_dir() / "newest-pymysql"
-    return newest_pymysql(run, libraries) or unit_suite(
-        NEWEST, "client", "discover", "-s", "client/tests", "-t", "client", libraries={"PYTHONPATH": str(libraries)}
-    )(run)
+    # The tests' modules are found in the second folder.
+    folders = {"PYTHONPATH": f"{libraries}:{ROOT / 'client'}"}
+    return newest_pymysql(run, libraries) or unit_suite(NEWEST, "client", OF_THE_DRIVER, folders)(run)
 
 
 def newest_pymysql(run: Run, folder: Path) -> Result | None:

@@ -226,7 +226,8 @@ class Summary(unittest.TestCase):
 
 
 class NewestPyMySQL(Scratch):
-    """The client's unit tests run with Debian's and with the newest one, from where pip is configured to take it."""
+    """The client's unit tests run with Debian's, and those of the driver with the newest one too, from where pip is
+    configured to take it."""
 
     def run_with(self, pip_status: int, offline: bool = False):
         asked = []
@@ -248,7 +249,20 @@ class NewestPyMySQL(Scratch):
         total, asked = self.run_with(0)
         self.assertEqual((total.passed, total.failed, total.skipped), (20, 0, 0))
         of_client = [environment for name, _, environment in asked if name.startswith("client")]
-        self.assertEqual(of_client, [None, {"PYTHONPATH": str(self.root / "newest-pymysql")}])
+        self.assertEqual(of_client, [None, {"PYTHONPATH": f"{self.root / 'newest-pymysql'}:{ROOT / 'client'}"}])
+
+    def test_with_the_newest_run_the_tests_that_import_it(self):
+        _, asked = self.run_with(0)
+        self.assertEqual(asked[-1][1][1:4], ["-m", "unittest", "tests.test_session"])
+        count = (
+            "import sys, unittest\n"
+            "loader = unittest.defaultTestLoader\n"
+            "print(loader.loadTestsFromNames(sys.argv[1:]).countTestCases(), loader.errors)\n"
+        )
+        command = [run_tests.DEBIANS_PYTHON, "-c", count, *run_tests.OF_THE_DRIVER]
+        found, errors = captured(command, cwd=ROOT / "client").stdout.split(maxsplit=1)
+        self.assertGreater(int(found), 50)
+        self.assertEqual(errors.strip(), "[]")
 
     def test_no_package_index_is_named(self):
         _, asked = self.run_with(0)
