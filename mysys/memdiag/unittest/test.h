@@ -60,6 +60,11 @@ constexpr bool thread_sanitized = true;
 constexpr bool thread_sanitized = false;
 #endif
 
+/** The address sanitizer finds nothing in how threads meet, and is slow. Tests
+that let them meet often do so in other builds: without a sanitizer, and under
+that of threads. */
+constexpr bool address_sanitized = sanitized && !thread_sanitized;
+
 /** True if malloc() may be used in the child of a process with threads: those
 of the address and the thread sanitizer do not look after their locks over a
 fork() (GCC 12), and the child waits for one for ever, now and then. */
