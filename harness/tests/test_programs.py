@@ -38,7 +38,7 @@ run_main("check", main)
 MONITORING = """
 from monitoring.check import all
 all.programs.all_present = lambda: None
-all.CHECKS = ("rules.py", "later.py")
+all.CHECKS = (("rules.py", "later.py"),)
 """
 CLIENT = """
 sys.path.insert(0, "client")
