@@ -3,10 +3,13 @@
 import contextlib
 import re
 import subprocess
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
 
 from harness.common import say
 from harness.problem import NotPossible, Problem
+from harness.programs import CLEAN_UP, Programs
 from harness.sql import SqlError
 
 
@@ -103,6 +106,28 @@ def run_checks(name: str, needs: str, run: Callable[[Checks], object]) -> int:
     except NotPossible as reason:
         checks.skip(needs, reason)
     return checks.finish()
+
+
+def run_all(name: str, rows: Sequence[Sequence[list[str]]]) -> int:
+    """Runs programs that end with Checks.finish() and adds them up; returns the exit status. Each row of commands runs in
+    its order, beside the others."""
+    ended: Queue[subprocess.CompletedProcess[str]] = Queue()
+
+    def run_row(row: Sequence[list[str]]) -> None:
+        for command in row:
+            try:
+                ended.put(checks.run(command))
+            except OSError as error:  # no process or no memory is left
+                ended.put(subprocess.CompletedProcess(command, 1, str(error)))
+
+    total = Total()
+    # An interruption first ends the checks, then the pool waits for the rows. A row starts no check after that.
+    with ThreadPoolExecutor(len(rows)) as pool, Programs(CLEAN_UP) as checks:
+        for row in rows:
+            pool.submit(run_row, row)
+        for _ in range(sum(map(len, rows))):
+            total.add(ended.get())
+    return total.finish(name)
 
 
 def not_possible(name: str, what: str, reason: object) -> int:

@@ -29,12 +29,13 @@ MYSQLD_OPTIONS = (
 )
 
 
-def start(server: Server) -> None:
+def start(server: Server) -> bool:
+    """False: it was up already."""
     if server.attach():
         private_folder(server.folder)
         if server.runs_current_program():
             say(f"== using the server that is up already (process {server.pid})")
-            return
+            return False
         say(f"== the running server (process {server.pid}) is of an earlier build: restarting it")
         server.stop()
     if not server.data.exists():
@@ -42,16 +43,17 @@ def start(server: Server) -> None:
         initialise(server.build, server.data)
     say("== starting mysqld (2 s)")
     server.start()
+    return True
 
 
-def load(server: Server, texts: corpus.Corpus) -> None:
-    """Load the texts and build the index, unless exactly these are there."""
+def load(server: Server, texts: corpus.Corpus) -> bool:
+    """Load the texts and build the index, unless exactly these are there. False: they are."""
     mark = server.folder / "loaded.json"
     digest = hashlib.sha256(json.dumps(texts.documents).encode()).hexdigest()
     what = {"documents": len(texts.documents), "source": texts.source, "sha256": digest}
     if mark.exists() and mark.read_text() == json.dumps(what):
         say(f"== {len(texts.documents):,} documents are loaded already ({texts.source})")
-        return
+        return False
     mark.unlink(missing_ok=True)
     count = len(texts.documents)
     say(f"== loading {count:,} documents: {texts.source} (about {5 + count // 5000} s)")
@@ -74,12 +76,18 @@ def load(server: Server, texts: corpus.Corpus) -> None:
         session.query("CREATE FULLTEXT INDEX text ON descriptions (text)")
         session.query("ANALYZE TABLE descriptions")
     mark.write_text(json.dumps(what))
+    return True
 
 
 def prepare(server: Server, documents: int) -> list[str]:
     """Load at most so many texts, unless exactly these are there; the statements that search them."""
     texts = corpus.load().sample(documents)
     load(server, texts)
+    return searching(texts)
+
+
+def searching(texts: corpus.Corpus) -> list[str]:
+    """Statements that search these texts."""
     phrases = corpus.phrases(texts.documents, PHRASES)
     if not phrases:
         raise Problem("the texts have no phrase that is frequent enough to search for; take more --documents")

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self
 
 from harness import signals
@@ -44,6 +45,65 @@ def _end_group(leader: subprocess.Popen) -> None:
         while time.monotonic() < deadline:
             os.killpg(leader.pid, 0)
             time.sleep(0.05)
+
+
+class TimeLimit:
+    """Ends a program that has not ended after so many seconds. It asks the program, so that the program ends its own
+    children; after `patience` more it kills the program. What the program had started and has left, it kills then.
+
+    As a context manager: enter it when the program has started, and leave it when nobody waits any more for its end.
+    """
+
+    def __init__(self, process: subprocess.Popen, seconds: float | None, patience: float = CLEAN_UP) -> None:
+        """`seconds` None: there is no limit."""
+        self.over = False
+        self._process, self._seconds, self._patience = process, seconds, patience
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._seconds is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._seconds is not None:
+            self._thread.join()
+
+    def _watch(self) -> None:
+        if self._ended.wait(self._seconds):
+            return
+        self.over = True
+        family = _family(self._process.pid)
+        _signal(family[:1], signal.SIGTERM)
+        self._ended.wait(self._patience)
+        _signal(family, signal.SIGKILL)
+
+
+def _family(pid: int) -> list[tuple[int, str]]:
+    """A process and those that it and they have started, each with the time of its start."""
+    started: dict[int, str] = {}
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text(errors="replace").rsplit(")", 1)[1].split()
+            one = int(path.parent.name)
+            # proc(5) counts from 1 and begins with the number and the name.
+            started[one] = fields[19]
+            children.setdefault(int(fields[1]), []).append(one)
+    found = [pid] if pid in started else []
+    for one in found:
+        found.extend(children.get(one, []))
+    return [(one, started[one]) for one in found]
+
+
+def _signal(family: list[tuple[int, str]], number: signal.Signals) -> None:
+    """To those that are there still: another process may have got the number of one that has ended."""
+    for one, start in family:
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{one}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[19] == start:
+                os.kill(one, number)
 
 
 class Programs:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,32 +69,43 @@ def check_layers(run: Run) -> Result:
 # The program runs with Debian's libraries, and with what pip installs today.
 DEBIANS_PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
 NEWEST = "client with the newest PyMySQL"
+# Those of the client's tests that import PyMySQL, in their process or in a program that they start. The others have a
+# server of the tests in its place, or no server, and pass or fail with any.
+OF_THE_DRIVER = ("tests.test_session", "tests.test_command_line", "tests.test_report.Anonymous")
 
 
 def test_tools(run: Run) -> Result:
+    suites: list[tuple[str, Callable[[Run], Result]]] = []
+    for name, folder, top in UNIT_TESTS:
+        suites.append((name, unit_suite(name, top, ("discover", "-s", folder, "-t", top))))
+    suites.append((NEWEST, client_with_the_newest))
+    # Half of their time they wait for programs of their own. In this order two threads end at the same time.
+    results = run.side_by_side([suite for _, suite in suites], 2)
     total = Result()
-
-    def add(name: str, result: Result) -> None:
+    for (name, _), result in zip(suites, results, strict=True):
         total.passed += result.passed
         total.failed += result.failed
         total.skipped += result.skipped
         total.skips += result.skips
         total.failures += result.failures
         total.words += f"{'; ' if total.words else ''}{name}: {result.words}"
-
-    def of(name: str, folder: str, top: str, libraries: dict[str, str] | None = None) -> Result:
-        python = DEBIANS_PYTHON if top == "client" else sys.executable
-        # -v: each skip with its reason.
-        command = [python, "-m", "unittest", "discover", "-v", "-s", folder, "-t", top]
-        return parse_unittest(*run.output(name.replace(" ", "-"), command, ROOT, libraries))
-
-    for name, folder, top in UNIT_TESTS:
-        add(name, of(name, folder, top))
-        if top == "client":
-            libraries = cache_dir() / "newest-pymysql"
-            fetched = newest_pymysql(run, libraries)
-            add(NEWEST, fetched or of(NEWEST, folder, top, {"PYTHONPATH": str(libraries)}))
     return total
+
+
+def unit_suite(
+    name: str, top: str, which: Sequence[str], more_environment: dict[str, str] | None = None
+) -> Callable[[Run], Result]:
+    python = DEBIANS_PYTHON if top == "client" else sys.executable
+    # -v: each skip with its reason.
+    command = [python, "-m", "unittest", *which, "-v"]
+    return lambda run: parse_unittest(*run.output(name.replace(" ", "-"), command, ROOT, more_environment))
+
+
+def client_with_the_newest(run: Run) -> Result:
+    libraries = cache_dir() / "newest-pymysql"
+    # The tests' modules are found in the second folder.
+    folders = {"PYTHONPATH": f"{libraries}:{ROOT / 'client'}"}
+    return newest_pymysql(run, libraries) or unit_suite(NEWEST, "client", OF_THE_DRIVER, folders)(run)
 
 
 def newest_pymysql(run: Run, folder: Path) -> Result | None:
@@ -142,7 +153,9 @@ def mtr_memdiag(run: Run) -> Result:
 
 # Seconds that a test waits for what it expects: half a minute by default, ten seconds for the end of its sessions. A busy
 # machine may need longer. The first is of the first wait, the second of those after it.
-PATIENCE = {"wait_timeout": "180", "explicit_default_wait_timeout": "180"}
+# Upstream's wait_condition.inc ends a test at its first wait in vain only where the third is set: without it, a test that
+# waits for a dozen things waits in vain for each.
+PATIENCE = {"wait_timeout": "180", "explicit_default_wait_timeout": "180", "show_rpl_debug_info": "1"}
 
 # jemalloc in mysqld overwrites memory that is allocated and memory that is freed.
 JUNK = {"MALLOC_CONF": "junk:true"}
@@ -209,6 +222,9 @@ def run_mtr(run: Run, name: str, jobs: int, *selection: str, environment: dict[s
     return result
 
 
+# Minutes of a step that compiles, beside the build and behind it, where the compiler cache is empty.
+COLD = 120
+
 # The steps begin in this order: first cheap ones that find much, and the longest early. A step
 # without `beside` runs alone, because it measures or needs all processors.
 STEPS = [
@@ -223,6 +239,7 @@ STEPS = [
         waits=True,  # or rather, the others wait for it
         needs_build=False,
         live=True,
+        minutes=None,
     ),
     # With a warm cache the build leaves a good part of two processors.
     Step("tools", "unit tests of the tools, less than a minute", test_tools, beside=True, needs_build=False),
@@ -233,14 +250,16 @@ STEPS = [
         presets=SHIPPED,
         beside=True,
         waits=True,
+        minutes=40,
     ),
-    Step("memdiag", "our suite of mysql-test-run, minutes", mtr_memdiag, beside=True, waits=True),
+    Step("memdiag", "our suite of mysql-test-run, minutes", mtr_memdiag, beside=True, waits=True, minutes=40),
     Step(
         "asan",
         "unit tests of our layer under the address and undefined sanitizers, about 2 minutes",
         sanitized("asan"),
         beside=True,
         needs_build=False,
+        minutes=COLD,
     ),
     Step(
         "tsan",
@@ -248,6 +267,7 @@ STEPS = [
         sanitized("tsan"),
         beside=True,
         needs_build=False,
+        minutes=COLD,
     ),
     Step(
         "innodb_fts",
@@ -268,6 +288,7 @@ STEPS = [
         own("packages", "packaging/test", "smoke"),
         presets=SHIPPED,
         beside=True,
+        minutes=40,
     ),
     Step(
         "unit",
@@ -324,8 +345,10 @@ STEPS = [
 def steps_of(preset: str) -> list[Step]:
     flavour = presets()[preset]
     if flavour == "unit":  # a build of the unit tests and nothing else
-        return [Step(preset, "unit tests of our layer", sanitized(preset))]
+        return [Step(preset, "unit tests of our layer", sanitized(preset), minutes=COLD)]
     steps = [step for step in STEPS if flavour in step.flavours and (not step.presets or preset in step.presets)]
+    if preset not in SHIPPED:  # a server with a sanitizer or with upstream's checks is slow
+        steps = [replace(step, minutes=step.minutes and 4 * step.minutes) for step in steps]
     return [replace(step, run=expected.judged(step.name, step.run, preset)) for step in steps]
 
 

@@ -4,19 +4,23 @@ import hashlib
 import os
 import shutil
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from harness.checkout import own_files
 from harness.common import ROOT, say
 from harness.problem import Problem
-from harness.programs import Programs
+from harness.programs import Programs, TimeLimit
 from harness.state_file import read_state, write_state
 from tools.build.environment import ENVIRONMENT, environment
-from tools.runner_output import Result
+from tools.runner_output import REPORT_LINES, REPORT_WIDTH, Result
+
+Part = TypeVar("Part")
 
 # The step that others need.
 BUILD = "build"
@@ -47,13 +51,22 @@ class Step:
     needs_build: bool = True
     # Its output is shown at once, beside other steps as well: it may take long.
     live: bool = False
+    # After so many minutes its programs are ended, and it has failed. None: never.
+    minutes: float | None = 20
 
 
 class Run:
     """Everything that a step needs: where the build is, and how programs are run."""
 
     def __init__(
-        self, preset: str, jobs: int, programs: Programs, offline: bool = False, live: bool = True, nice: int = 0
+        self,
+        preset: str,
+        jobs: int,
+        programs: Programs,
+        offline: bool = False,
+        live: bool = True,
+        nice: int = 0,
+        minutes: float | None = None,
     ):
         self.preset, self.jobs, self.offline = preset, jobs, offline
         self.build = ROOT / "build" / preset
@@ -61,10 +74,13 @@ class Run:
         self.logs.mkdir(parents=True, exist_ok=True)
         self.cpu_seconds = 0.0
         self.shown: list[str] = []  # output to show when the step has ended
-        self._programs, self._live, self._nice = programs, live, nice
+        self.late: list[str] = []  # about programs that did not end in time
+        self._programs, self._live, self._nice, self._minutes = programs, live, nice, minutes
+        self._began = time.monotonic()
+        self._joining = threading.Lock()
 
-    def for_step(self, live: bool, nice: int = 0) -> "Run":
-        return Run(self.preset, self.jobs, self._programs, self.offline, live, nice)
+    def for_step(self, step: Step, live: bool, nice: int = 0) -> "Run":
+        return Run(self.preset, self.jobs, self._programs, self.offline, live, nice, step.minutes)
 
     def output(
         self, name: str, command: list, cwd: Path = ROOT, extra_environment: dict[str, str] | None = None
@@ -91,21 +107,52 @@ class Run:
                 raise Problem(
                     f"{command[0]} is missing; ./run-tests, as root on Debian, installs what is needed"
                 ) from None
+            with TimeLimit(process, self._seconds_left()) as limit:
+                try:
+                    with process.stdout:
+                        for line in process.stdout:
+                            if self._live:
+                                print(line, end="", flush=True)
+                            else:
+                                self.shown.append(line)
+                            log.write(line)
+                            lines.append(line)
+                except BaseException:
+                    self._programs.end()
+                    raise
+                finally:
+                    self.cpu_seconds += self._programs.wait(process)
+        if limit.over:
+            last = "".join(f"  {line.rstrip()[:REPORT_WIDTH]}\n" for line in lines[-REPORT_LINES:])
+            self.late.append(f"{name} was ended after {self._minutes:g} minutes; its last lines:\n{last}".rstrip())
+        return process.returncode, "".join(lines)
+
+    def side_by_side(self, parts: Sequence[Callable[["Run"], Part]], at_a_time: int) -> list[Part]:
+        """Runs parts of a step, the first ones first. The output of each is shown when it has ended."""
+
+        def run_part(part: Callable[["Run"], Part]) -> Part:
+            run = Run(self.preset, self.jobs, self._programs, self.offline, False, self._nice, self._minutes)
+            run._began = self._began
             try:
-                with process.stdout:
-                    for line in process.stdout:
-                        if self._live:
-                            print(line, end="", flush=True)
-                        else:
-                            self.shown.append(line)
-                        log.write(line)
-                        lines.append(line)
+                return part(run)
+            finally:
+                with self._joining:
+                    self.cpu_seconds += run.cpu_seconds
+                    self.late += run.late
+                    if self._live:
+                        print("".join(run.shown), end="", flush=True)
+                    else:
+                        self.shown += run.shown
+
+        with ThreadPoolExecutor(at_a_time) as pool:
+            try:
+                return list(pool.map(run_part, parts))
             except BaseException:
                 self._programs.end()
                 raise
-            finally:
-                self.cpu_seconds += self._programs.wait(process)
-        return process.returncode, "".join(lines)
+
+    def _seconds_left(self) -> float | None:
+        return None if self._minutes is None else max(0.0, self._began + 60 * self._minutes - time.monotonic())
 
 
 # --- resuming ----------------------------------------------------------------------
@@ -165,12 +212,10 @@ class Progress:
 
 
 def batches(steps: list[Step]) -> Iterator[list[Step]]:
-    """Splits the steps, in order, into batches: neighbours that may run side by side are one batch. What needs the build
-    comes in a later one."""
+    """Splits the steps, in order, into batches: neighbours that may run side by side are one batch."""
     batch: list[Step] = []
     for step in steps:
-        waits_for_build = step.needs_build and any(one.name == BUILD for one in batch)
-        if batch and (waits_for_build or not (step.beside and batch[-1].beside)):
+        if batch and not (step.beside and batch[-1].beside):
             yield batch
             batch = []
         batch.append(step)
@@ -183,35 +228,49 @@ def run_step(step: Step, run: Run) -> Result:
     result = step.run(run)
     result.seconds = time.monotonic() - began
     result.cpu_seconds = run.cpu_seconds
+    # Whatever the runners said until then.
+    result.failed += len(run.late)
+    result.failures += run.late
     return result
 
 
 def run_batch(batch: list[Step], run: Run, programs: Programs) -> Iterator[tuple[Step, Result]]:
-    """Yields each step when it has ended."""
+    """Yields each step when it has ended. What needs the build begins when the build has ended, and not at all where that
+    has failed."""
     if len(batch) == 1:
         say(f"== {batch[0].name}: {batch[0].what}")
-        yield batch[0], run_step(batch[0], run.for_step(live=True))
+        yield batch[0], run_step(batch[0], run.for_step(batch[0], live=True))
         return
     say(f"== side by side, with output at the end: {', '.join(s.name for s in batch if not s.live)}")
     for step in batch:
         if step.live:
             say(f"== {step.name}: {step.what}")
+    # A step that waits for the build takes no thread, so that those behind it begin.
+    later = list(batch)
+    built = all(step.name != BUILD for step in batch)
+    running: dict[Future[Result], tuple[Step, Run]] = {}
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        waiting = {}
-        for step in batch:
-            of_step = run.for_step(live=step.live, nice=0 if step.waits else NICE)
-            waiting[pool.submit(run_step, step, of_step)] = step, of_step
         try:
-            while waiting:
-                ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            while later or running:
+                ready = [step for step in later if built or step.name == BUILD or not step.needs_build]
+                for step in ready[: SIDE_BY_SIDE - len(running)]:
+                    later.remove(step)
+                    of_step = run.for_step(step, live=step.live, nice=0 if step.waits else NICE)
+                    running[pool.submit(run_step, step, of_step)] = step, of_step
+                ended, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in ended:
-                    step, of_step = waiting.pop(future)
+                    step, of_step = running.pop(future)
                     if not step.live:
                         say(f"== {step.name}: {step.what}")
                     print("".join(of_step.shown), end="", flush=True)
-                    yield step, future.result()
+                    result = future.result()
+                    if step.name == BUILD:
+                        built = True
+                        if result.failed:
+                            later = [one for one in later if not one.needs_build]
+                    yield step, result
         except BaseException:
-            for future in waiting:
+            for future in running:
                 future.cancel()
             programs.end()
             raise
@@ -227,16 +286,15 @@ def perform(steps: list[Step], run: Run, programs: Programs, progress: Progress)
             if step.name in progress.done:
                 results[step.name] = Result(**progress.done[step.name])
                 say(f"== {step.name}: done before the interruption")
-            elif broken and step.needs_build:
-                results[step.name] = Result(0, 0, 1, "not run: the build failed")
-                say(f"== {step.name}: not run, because the build failed")
-            else:
+            elif not (broken and step.needs_build):
                 wanted.append(step)
-        if not wanted:
-            continue
-        for step, result in run_batch(wanted, run, programs):
+        for step, result in run_batch(wanted, run, programs) if wanted else ():
             results[step.name] = result
             broken = broken or (step.name == BUILD and result.failed > 0)
             if not result.failed:  # a step that failed runs again
                 progress.add(step, result)
+        for step in batch:
+            if step.name not in results:
+                results[step.name] = Result(0, 0, 1, "not run: the build failed")
+                say(f"== {step.name}: not run, because the build failed")
     return {step.name: results[step.name] for step in steps}

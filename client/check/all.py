@@ -5,18 +5,14 @@ The checks of states wait for servers for most of their time, and the others run
 """
 
 import argparse
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import Queue
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
-from harness.checks import Total
+from harness.checks import run_all
 from harness.problem import run_main
-from harness.programs import CLEAN_UP, Programs
 
 # Each row runs in its order, beside the others.
 CHECKS = (
@@ -31,24 +27,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--preset", default="dev")
     preset = parser.parse_args().preset
-    ended: Queue[subprocess.CompletedProcess[str]] = Queue()
 
-    def run_row(row: tuple[tuple[str, ...], ...]) -> None:
-        for name, *words in row:
-            command = [sys.executable, str(Path(__file__).with_name(name)), "--preset", preset, *words]
-            try:
-                ended.put(checks.run(command))
-            except OSError as error:  # no process or no memory is left
-                ended.put(subprocess.CompletedProcess(command, 1, str(error)))
+    def command(name: str, *words: str) -> list[str]:
+        return [sys.executable, str(Path(__file__).with_name(name)), "--preset", preset, *words]
 
-    total = Total()
-    # An interruption first ends the checks, then the pool waits for the rows. A row starts no check after that.
-    with ThreadPoolExecutor(len(CHECKS)) as pool, Programs(CLEAN_UP) as checks:
-        for row in CHECKS:
-            pool.submit(run_row, row)
-        for _ in range(sum(map(len, CHECKS))):
-            total.add(ended.get())
-    return total.finish("client")
+    return run_all("client", [[command(*check) for check in row] for row in CHECKS])
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import contextlib
 import io
 import signal
 import subprocess
+import tempfile
 import unittest
 from unittest import mock
 
@@ -29,6 +30,15 @@ class Counting(unittest.TestCase):
         self.assertEqual(total.finish("all"), 1)
         self.assertEqual(self.said[-1], "all: 5 passed, 2 failed, 1 skipped")
         self.assertEqual(self.said[2], "nothing")
+
+    def test_rows_of_programs_run_beside_each_other(self):
+        # Each of the first two ends when the other has begun.
+        with tempfile.TemporaryDirectory() as folder:
+            meet = "touch {0}; until [ -e {1} ]; do sleep 0.02; done; echo 1 passed, 0 failed, 0 skipped"
+            commands = [["sh", "-c", f"cd {folder}; " + meet.format(*pair)] for pair in (("a", "b"), ("b", "a"))]
+            after = ["sh", "-c", f"cd {folder}; [ -e a ] && echo 1 passed, 0 failed, 0 skipped"]
+            status = checks.run_all("all", [[commands[0], after], [commands[1], ["/no/such/program"]]])
+        self.assertEqual((status, self.said[-1]), (1, "all: 3 passed, 1 failed, 0 skipped"))
 
     def test_a_line_for_each(self):
         made = Checks("thing")

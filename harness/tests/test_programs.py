@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from harness.common import ROOT
-from harness.programs import Programs, run_group
+from harness.programs import Programs, TimeLimit, run_group
 from harness.scratch import Scratch
 from harness.tests.interrupted import terminated_while_starting
 
@@ -38,7 +38,7 @@ run_main("check", main)
 MONITORING = """
 from monitoring.check import all
 all.programs.all_present = lambda: None
-all.CHECKS = ("rules.py", "later.py")
+all.CHECKS = (("rules.py", "later.py"),)
 """
 CLIENT = """
 sys.path.insert(0, "client")
@@ -120,6 +120,39 @@ class Running(Scratch):
         finally:
             process.kill()
         self.assertEqual(process.returncode, -signal.SIGKILL)
+
+
+class TimeLimits(Scratch):
+    def ended(self, script: str, seconds: float | None, patience: float = 180) -> tuple[int, bool]:
+        process = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE)
+        try:
+            with process.stdout, TimeLimit(process, seconds, patience) as limit:
+                process.stdout.read()
+                process.wait()
+        finally:
+            process.kill()
+        return process.returncode, limit.over
+
+    def test_what_ends_in_time_is_left_alone(self):
+        self.assertEqual(self.ended("exit 3", 180), (3, False))
+        self.assertEqual(self.ended("exit 3", None), (3, False))
+
+    def test_what_does_not_end_is_asked_and_cleans_up(self):
+        script = "trap 'exit 7' TERM; while :; do sleep 0.05; done"
+        self.assertEqual(self.ended(script, 2), (7, True))
+
+    def test_what_does_not_listen_is_killed_with_its_children(self):
+        # The child has the pipe, and a session of its own.
+        script = f"setsid sh -c 'echo $$ >{self.root}/child; exec sleep 1000' & trap '' TERM; wait; sleep 1000"
+        self.assertEqual(self.ended(script, 2, 0.2), (-signal.SIGKILL, True))
+        child = int((self.root / "child").read_text())
+        until(lambda: gone(child))
+
+
+def gone(pid: int) -> bool:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0] == "Z"
+    return True
 
 
 class Groups(Scratch):

@@ -3,6 +3,7 @@
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
@@ -131,8 +132,10 @@ class Group:
     @contextlib.contextmanager
     def running(self, build: Build) -> Iterator[Self]:
         try:
+            # The pool ends when each has started or failed: then none is left to start behind the end below.
+            with ThreadPoolExecutor(MEMBERS) as pool:
+                list(pool.map(lambda member: member.start(build), self.members))
             for member in self.members:
-                member.start(build)
                 member.join(first=member is self.members[0])
             yield self
         finally:

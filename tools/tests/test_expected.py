@@ -122,8 +122,8 @@ class Shipped(unittest.TestCase):
         """Of the steps whose cases can be counted without a build: below a floor that stays behind, tests can vanish."""
         wanted = expected.load(expected.TABLE.read_text(), "dev")
         assert wanted
-        # The client's run twice, with two versions of PyMySQL.
-        tools = sum(cases_of(folder, top) * (2 if top == "client" else 1) for _, folder, top in run_tests.UNIT_TESTS)
+        # Those of the driver run twice, with two versions of it.
+        tools = sum(cases_of(folder, top) for _, folder, top in run_tests.UNIT_TESTS) + cases_of_the_driver()
         memdiag = len(list(ROOT.glob("mysql-test/suite/memdiag/t/*.test")))
         for step, there in (("tools", tools), ("memdiag", memdiag)):
             with self.subTest(step):
@@ -136,3 +136,9 @@ def cases_of(folder: str, top: str) -> int:
     python = run_tests.DEBIANS_PYTHON if top == "client" else sys.executable
     done = captured([python, "-c", program, folder, "test*.py", top], cwd=ROOT)
     return int(done.stdout)
+
+
+def cases_of_the_driver() -> int:
+    program = "import sys, unittest; print(unittest.TestLoader().loadTestsFromNames(sys.argv[1:]).countTestCases())"
+    command = [run_tests.DEBIANS_PYTHON, "-c", program, *run_tests.OF_THE_DRIVER]
+    return int(captured(command, cwd=ROOT / "client").stdout)

@@ -190,6 +190,26 @@ class Parsers(unittest.TestCase):
         self.check(runner_output.parse_own("demo_in_cgroup", 0, text), 2, 0, 1, "no group")
 
 
+class WaitsOfMysqlTest(unittest.TestCase):
+    """mysqltest takes a variable that a test has not set from the environment. $wait_timeout is of the first wait; the
+    second is of those after it; upstream's wait_condition.inc ends the test at a wait in vain if the third is set."""
+
+    def test_each_suite_waits_long_and_ends_at_the_first_wait_in_vain(self):
+        found = []
+
+        def output(name, command, cwd=ROOT, extra_environment=None):
+            found.append(extra_environment)
+            return 0, MTR
+
+        run = mock.Mock(build=ROOT / "build/dev", jobs=2, output=output)
+        with mock.patch.object(run_tests.mtr, "folder"):
+            for step in (run_tests.mtr_memdiag, run_tests.mtr_innodb_fts, run_tests.mtr_programs):
+                with mock.patch.object(run_tests, "parse_mtr", return_value=Result(1)):
+                    step(run)
+        names = ("wait_timeout", "explicit_default_wait_timeout", "show_rpl_debug_info")
+        self.assertEqual([tuple(one[name] for name in names) for one in found], [("180", "180", "1")] * 3)
+
+
 class Summary(unittest.TestCase):
     def test_the_end_names_each_failure(self):
         output = io.StringIO()
@@ -206,7 +226,8 @@ class Summary(unittest.TestCase):
 
 
 class NewestPyMySQL(Scratch):
-    """The client's unit tests run with Debian's and with the newest one, from where pip is configured to take it."""
+    """The client's unit tests run with Debian's, and those of the driver with the newest one too, from where pip is
+    configured to take it."""
 
     def run_with(self, pip_status: int, offline: bool = False):
         asked = []
@@ -220,6 +241,7 @@ class NewestPyMySQL(Scratch):
             return 0, "Ran 5 tests in 0.1s\n\nOK\n"
 
         run = mock.Mock(offline=offline, logs=ROOT / "build/dev/test-logs", output=output)
+        run.side_by_side = lambda parts, at_a_time: [part(run) for part in parts]
         with mock.patch.object(run_tests, "cache_dir", return_value=self.root):
             return run_tests.test_tools(run), asked
 
@@ -227,7 +249,20 @@ class NewestPyMySQL(Scratch):
         total, asked = self.run_with(0)
         self.assertEqual((total.passed, total.failed, total.skipped), (20, 0, 0))
         of_client = [environment for name, _, environment in asked if name.startswith("client")]
-        self.assertEqual(of_client, [None, {"PYTHONPATH": str(self.root / "newest-pymysql")}])
+        self.assertEqual(of_client, [None, {"PYTHONPATH": f"{self.root / 'newest-pymysql'}:{ROOT / 'client'}"}])
+
+    def test_with_the_newest_run_the_tests_that_import_it(self):
+        _, asked = self.run_with(0)
+        self.assertEqual(asked[-1][1][1:4], ["-m", "unittest", "tests.test_session"])
+        count = (
+            "import sys, unittest\n"
+            "loader = unittest.defaultTestLoader\n"
+            "print(loader.loadTestsFromNames(sys.argv[1:]).countTestCases(), loader.errors)\n"
+        )
+        command = [run_tests.DEBIANS_PYTHON, "-c", count, *run_tests.OF_THE_DRIVER]
+        found, errors = captured(command, cwd=ROOT / "client").stdout.split(maxsplit=1)
+        self.assertGreater(int(found), 50)
+        self.assertEqual(errors.strip(), "[]")
 
     def test_no_package_index_is_named(self):
         _, asked = self.run_with(0)
@@ -368,19 +403,34 @@ class Performing(Scratch):
         found = ["".join(s.name for s in x) for x in schedule.batches(steps)]
         self.assertEqual(found, ["ab", "c", "d", "e", "f", "gh"])
 
-    def test_what_needs_the_build_comes_after_its_neighbours(self):
-        steps = [
-            self.step("style", beside=True, needs_build=False),
-            self.step("build", beside=True, needs_build=False),
-            self.step("tools", beside=True, needs_build=False),
-            self.step("client", beside=True),
-            self.step("asan", beside=True, needs_build=False),
-        ]
-        found = [[step.name for step in batch] for batch in schedule.batches(steps)]
-        self.assertEqual(found, [["style", "build", "tools"], ["client", "asan"]])
+    def test_what_needs_the_build_waits_for_it_and_takes_no_place(self):
+        began, built = threading.Event(), threading.Event()
+        found = {}
+
+        def build(_run):
+            found["beside the build"] = began.wait(180)
+            built.set()
+            return Result(1)
+
+        def needs(_run):
+            found["after the build"] = found.get("after the build", True) and built.is_set()
+            return Result(1)
+
+        def asan(_run):
+            began.set()
+            return Result(1)
+
+        self.perform(
+            self.step("build", build, beside=True, needs_build=False),
+            *(self.step(f"needs {n}", needs, beside=True) for n in range(schedule.SIDE_BY_SIDE + 1)),
+            self.step("asan", asan, beside=True, needs_build=False),
+        )
+        self.assertEqual(found, {"beside the build": True, "after the build": True})
+
+    def test_the_sanitizers_begin_beside_our_build(self):
         ours = list(schedule.batches(run_tests.steps_of("dev")))
         early = next(batch for batch in ours if any(step.name == "build" for step in batch))
-        self.assertFalse([step.name for step in early if step.needs_build])
+        self.assertLessEqual({"asan", "tsan"}, {step.name for step in early if not step.needs_build})
 
     def test_neighbours_run_at_the_same_time(self):
         both = threading.Barrier(2, timeout=180)
@@ -444,6 +494,21 @@ class Performing(Scratch):
         self.assertEqual(self.started, ["other"])
         self.assertEqual(results["needs"].skipped, 1)
 
+    def test_after_a_failed_build_its_neighbours_that_need_it_do_not_begin(self):
+        def fails(_run):
+            return Result(0, 1)
+
+        steps = (
+            self.step("build", fails, beside=True, needs_build=False),
+            self.step("needs", beside=True),
+            self.step("other", beside=True, needs_build=False),
+            self.step("needs too"),
+        )
+        results = self.perform(*steps)
+        self.assertEqual(self.started, ["other"])
+        self.assertEqual([results[name].skipped for name in ("needs", "other", "needs too")], [1, 0, 1])
+        self.assertEqual(list(self.progress.done), ["other"])
+
     def test_goes_on_after_an_interruption(self):
         def interrupted(_run):
             raise KeyboardInterrupt
@@ -487,6 +552,45 @@ class Performing(Scratch):
             self.perform(*(self.step(x, speaks, beside=True) for x in "abc"))
         self.assertEqual(said.getvalue(), "one\ntwo\n" * 3)
 
+    def test_parts_of_a_step_run_beside_each_other_and_keep_their_output_apart(self):
+        both = threading.Barrier(2, timeout=180)
+
+        def part(name):
+            def run_it(run):
+                both.wait()
+                run.output(name, ["sh", "-c", f"echo {name}; sleep 0.1; echo {name}"])
+                return name
+
+            return run_it
+
+        def step(run):
+            return Result(words=" ".join(run.side_by_side([part(name) for name in "abcd"], 2)))
+
+        for live in (True, False):  # alone, or beside another
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                results = self.perform(self.step("parts", step, beside=True), *[self.step("x", beside=True)][live:])
+            self.assertEqual(results["parts"].words, "a b c d")
+            self.assertGreater(results["parts"].cpu_seconds, 0)
+            lines = said.getvalue().split()
+            self.assertEqual((lines[::2], sorted(lines)), (lines[1::2], list("aabbccdd")))
+            self.progress.path.unlink(missing_ok=True)
+
+    def test_a_part_that_fails_ends_the_other(self):
+        running = threading.Event()
+
+        def waits(run):
+            running.set()
+            self.started.append(run.output("waits", ["sleep", "600"])[0])
+
+        def fails(_run):
+            running.wait(180)
+            raise Problem("a program is missing")
+
+        with self.assertRaisesRegex(Problem, "is missing"):
+            self.perform(self.step("a", lambda run: run.side_by_side([fails, waits], 2)))
+        self.assertIn(self.started, ([-signal.SIGTERM], []))
+
     def test_output_of_what_takes_long_is_shown_at_once(self):
         shown = threading.Event()
 
@@ -509,6 +613,21 @@ class Performing(Scratch):
             )
         self.assertEqual(results["waits"].passed, 1)
         self.assertEqual(said.getvalue().count("half of it"), 1)
+
+    def test_what_does_not_end_in_its_minutes_has_failed(self):
+        def hangs(run):
+            run.output("hangs", ["sh", "-c", "echo the last line; exec sleep 600"])
+            return Result(1)
+
+        result = self.perform(self.step("a", hangs, minutes=0.05))["a"]
+        self.assertEqual((result.passed, result.failed), (1, 1))
+        self.assertEqual(result.failures, ["hangs was ended after 0.05 minutes; its last lines:\n  the last line"])
+        self.assertEqual(self.progress.done, {})
+
+    def test_no_step_but_the_build_has_no_limit(self):
+        for preset in presets():
+            without = [step.name for step in run_tests.steps_of(preset) if step.minutes is None]
+            self.assertLessEqual(set(without), {"build"}, preset)
 
     def test_processor_time_of_programs(self):
         def computes(run):

@@ -589,8 +589,8 @@ TEST(Profiler, SwitchingWaitsForReadersAndBreaksNothing) {
   // waits for turns at a processor.
   unsigned waited_in_vain = 0;
   const uint64_t until_us = now_us(CLOCK_MONOTONIC) + 30'000'000;
-  for (int round = 0; round < (thread_sanitized ? 100 : 1000) &&
-                      now_us(CLOCK_MONOTONIC) < until_us;
+  for (int round = 0;
+       round < (sanitized ? 100 : 1000) && now_us(CLOCK_MONOTONIC) < until_us;
        ++round) {
     EXPECT_EQ(0, profiling::switch_on({round % 2 == 0 ? 1u : 256u,
                                        profiling::least_memory_bytes})
