@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -362,6 +363,9 @@ class Machines(Case):
         process = subprocess.Popen(["systemd-nspawn", *words], executable=sys.executable)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
+        # Popen returns while the kernel still sets the program up.
+        while not Path(f"/proc/{process.pid}/cmdline").read_bytes():
+            time.sleep(0.01)
         (folder / "pid").write_text(str(process.pid))
         return process
 

@@ -3,6 +3,7 @@
 import unittest
 from unittest import mock
 
+from harness.checks import Checks
 from harness.corpus import Corpus
 from harness.problem import Problem
 from tools import demo_in_cgroup
@@ -28,7 +29,7 @@ class DemoInCgroup(unittest.TestCase):
             mock.patch.object(demo_in_cgroup, "searches", side_effect=Problem("as far as here")),
             self.assertRaisesRegex(Problem, "as far as here"),
         ):
-            demo_in_cgroup.run("dev")
+            demo_in_cgroup.run(Checks("demo_in_cgroup"), "dev")
         return [name for name, _, _ in server.method_calls]
 
     def test_a_server_that_has_only_started_measures_the_peak(self):
