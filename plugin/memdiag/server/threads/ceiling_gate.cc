@@ -386,6 +386,10 @@ bool queue(State *self, Own *mine, Expectation *expected,
   if (!in_vain) return false;
   // The client sends the statement again, and it waits again.
   (void)value_dropped();
+  if (listed) {
+    unlist(self, running);
+    running->hash = 0;  // what it took is not what its digest takes
+  }
   return refuse(running, began_us, what);
 }
 
@@ -489,7 +493,10 @@ bool asks_behind_its_text(State *self, const Running &running,
 bool begins_anew(State *self, Running *mine) {
   unlist(self, mine);
   // From here on no other tells it.
-  if (is_told_to_end(*mine) && !own().exempt) return false;
+  if (is_told_to_end(*mine) && !own().exempt) {
+    mine->hash = 0;  // what it took is not what its digest takes
+    return false;
+  }
   mine->taker = nullptr;
   (void)end();
   return true;
