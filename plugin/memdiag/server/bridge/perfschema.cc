@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "my_sys.h"
 #include "plugin/memdiag/base/connect_attributes.h"
@@ -131,11 +133,17 @@ bool counts_locks_of_names() {
 }
 
 /* A reader may look while a statement applies its switch: all sessions are
-earlier ones then. */
+earlier ones then. Two statements may have switched the counts off and on before
+one of them comes here. A switch of TIMED loses no lock. */
 void see_switches() {
+  static constinit std::mutex mutex;
+  static constinit bool was_timed = false;
+  const std::lock_guard<std::mutex> guard(mutex);
+  const bool is_timed = global_metadata_class.m_timed;
+  const bool is_of_time = std::exchange(was_timed, is_timed) != is_timed;
   if (!counts_locks())
     first_with_counts = UINT64_MAX;
-  else if (first_with_counts == UINT64_MAX)
+  else if (first_with_counts == UINT64_MAX || !is_of_time)
     first_with_counts = Global_THD_manager::get_instance()->get_thread_id();
 }
 

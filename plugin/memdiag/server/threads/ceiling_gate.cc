@@ -140,6 +140,7 @@ bool has_room(State *self, const Running &running, const Expectation &expected,
 
 /** No room is left for statements that may keep what they take. */
 bool room_is_used_up(const State &self) {
+  if (account.level() == Level::unknown) return false;
   const Marks marks = account.marks();
   return Room_to_keep{account.left_bytes(), marks.reserve_bytes,
                       marks.beyond_bytes,
@@ -182,7 +183,7 @@ uint64_t longest_wait_us(const THD *thd, bool holds) {
 bool nothing_large_runs(const State &self) {
   for (const Running *each = self.running.first; each != nullptr;
        each = each->next)
-    if (each->may_take_much()) return false;
+    if (!each->waits_to_keep && each->may_take_much()) return false;
   return true;
 }
 
@@ -252,6 +253,8 @@ bool keeps_in_vain(State *self, Running *mine, uint64_t began_us,
                    bool *waited) {
   THD *const thd = mine->thd;
   std::atomic<bool> &waits = mine->taker->waits;
+  mine->waits_to_keep = true;
+  mine->changes_for_good.store(false);
   bool in_vain = false;
   while (mode.load() != Target::off && started &&
          would_keep_too_much(*self, *mine)) {
@@ -265,6 +268,7 @@ bool keeps_in_vain(State *self, Running *mine, uint64_t began_us,
     wait_at_gate(self, thd);
   }
   waits.store(false, std::memory_order_relaxed);
+  mine->waits_to_keep = false;
   return in_vain;
 }
 

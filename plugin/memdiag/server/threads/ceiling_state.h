@@ -68,6 +68,8 @@ struct Running {
   uint64_t number{0};
   /** It is in the list of those that run. */
   bool listed{false};
+  /** At the gate, where it was listed already. No other waits for it. */
+  bool waits_to_keep{false};
   /** Its digest told so when it began, or nothing was known of it. */
   bool expects_much{false};
   /** KILL ends it. Before, it is parsed, and told_to_end is enough: the parser
