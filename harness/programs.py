@@ -78,7 +78,8 @@ class TimeLimit:
         family = _family(self._process.pid)
         _signal(family[:1], signal.SIGTERM)
         self._ended.wait(self._patience)
-        _signal(family, signal.SIGKILL)
+        # Some have begun since, to clean up.
+        _signal(family + _family(self._process.pid), signal.SIGKILL)
 
 
 def _family(pid: int) -> list[tuple[int, str]]:

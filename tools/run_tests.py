@@ -223,7 +223,7 @@ def run_mtr(run: Run, name: str, jobs: int, *selection: str, environment: dict[s
 
 
 # Minutes of a step that compiles, beside the build and behind it, where the compiler cache is empty.
-COLD = 120
+COLD = 360
 
 # The steps begin in this order: first cheap ones that find much, and the longest early. A step
 # without `beside` runs alone, because it measures or needs all processors.

@@ -148,6 +148,13 @@ class TimeLimits(Scratch):
         child = int((self.root / "child").read_text())
         until(lambda: gone(child))
 
+    def test_what_begins_to_clean_up_and_does_not_end_is_killed(self):
+        # The last program has the pipe.
+        script = f"trap 'sh -c \"echo \\$\\$ >{self.root}/child; exec sleep 1000\"' TERM; while :; do sleep 0.05; done"
+        self.assertEqual(self.ended(script, 2, 2), (-signal.SIGKILL, True))
+        child = int((self.root / "child").read_text())
+        until(lambda: gone(child))
+
 
 def gone(pid: int) -> bool:
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as stat:
