@@ -54,7 +54,7 @@ def run(checks: Checks, preset: str) -> None:
         texts = corpus.load().sample(DOCUMENTS)
         has_just_started = phrase_searches.start(server)
         if phrase_searches.load(server, texts) or not has_just_started:
-            # What the server has done until now is not part of the peak.
+            # The peak has no part of the server's work until now.
             server.stop()
             server.start()
         statements = phrase_searches.searching(texts)

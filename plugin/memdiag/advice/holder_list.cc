@@ -272,11 +272,11 @@ std::optional<std::string> statement_of(const Holder &holder,
 }
 
 std::string end_idle_sessions() {
-  // PROCESSLIST_TIME alone does not tell: SET TIMESTAMP moves its start, as
-  // mysqlbinlog does before each transaction. Timers go by a clock that nobody
-  // sets, in picoseconds; the sum is a double, which does not overflow. Timers
-  // alone do not tell either: a statement has none while its instrument or the
-  // consumer is off.
+  // PROCESSLIST_TIME alone does not tell: SET TIMESTAMP moves its start, and
+  // mysqlbinlog writes that before each transaction. Nobody sets the clock of
+  // the timers, which are in picoseconds. The sum is a double, which does not
+  // overflow. Timers alone do not tell either: a statement has none while its
+  // instrument or the consumer is off.
   return end_sleeping(
              "PROCESSLIST_TIME >= 60 AND THREAD_ID IN (SELECT THREAD_ID FROM "
              "performance_schema.events_statements_current WHERE TIMER_END + "

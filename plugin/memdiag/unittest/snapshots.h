@@ -1,4 +1,4 @@
-/* What tests of snapshots share. */
+/* Tests of snapshots share this. */
 
 #ifndef MEMDIAG_TEST_SNAPSHOTS_H
 #define MEMDIAG_TEST_SNAPSHOTS_H

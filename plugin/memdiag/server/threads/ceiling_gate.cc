@@ -479,9 +479,9 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   return true;
 }
 
-/** The statement was listed while it was read or parsed. What it waited for
-then, if it did, is what its text takes. That tells not what its tables take,
-nor, for a short text, what its digest took before. */
+/** The statement was listed while it was read or parsed. It may have waited for
+what its text takes then. That does not tell what its tables take, nor, of a
+short text, what its digest took before. */
 bool asks_behind_its_text(State *self, const Running &running,
                           const Expectation &expected) {
   if (text_waited_in_vain()) return true;
