@@ -109,7 +109,7 @@ statement, and the parts of a parameter before that. */
 uint64_t waited_for_text_us();
 /** It waited in vain. */
 bool text_waited_in_vain();
-/** The statement has waited for what its text takes, as far as that is known. */
+/** The statement has waited for what its text takes, as far as is known. */
 bool text_is_expected();
 /** The calling thread's statement asks to begin. What the parts of a long
 parameter waited counts for one that is executed with it, and for no other.
