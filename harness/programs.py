@@ -51,7 +51,7 @@ class TimeLimit:
     """Ends a program that has not ended after so many seconds. It asks the program, so that the program ends its own
     children; after `patience` more it kills the program. What the program had started and has left, it kills then.
 
-    The caller enters it when the program has started, and leaves it when nobody waits for its end any more.
+    The caller enters it when the program has started. It leaves it when nobody waits for the program any more.
     """
 
     def __init__(self, process: subprocess.Popen, seconds: float | None, patience: float = CLEAN_UP) -> None:

@@ -193,9 +193,9 @@ constexpr size_t sizes[] = {1,      8,       48,      256,    1000,
                             4096,   8192,    16384,   32768,  40000,
                             100000, 1 << 20, 3 << 20, 4 << 20};
 
-/** SIGALRM ends a child that hangs, and a deadlock becomes a failure. So long
-does no child take on a machine that stalls for many seconds. ctest ends the
-whole program after 600 s, and then nobody knows which test it was. */
+/** SIGALRM ends a child that hangs, and a deadlock becomes a failure. No child
+takes so long, even on a machine that stalls for many seconds. ctest ends the
+whole program after 600 s. Its output would not name the test. */
 constexpr unsigned seconds_until_a_hang = 250;
 
 /** Run `body` in a forked child, which never returns to gtest.

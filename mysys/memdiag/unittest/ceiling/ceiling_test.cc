@@ -111,6 +111,22 @@ TEST(Ceiling_levels, the_giver_looks_before_4_gb_a_second_reach_the_reserve) {
 /** The account of blocks whose users look whether they got them. */
 constexpr pools::Account strings = 3;
 
+/** Each thread that waits for the lane tells it. */
+std::atomic<int> told_large{0};
+constexpr Owner counts_large{.is_large = [] {
+  ++told_large;
+  return true;
+}};
+
+/** For what another thread does: at least ten seconds.
+@return it holds */
+template <typename Holds>
+bool until(Holds holds) {
+  for (int i = 0; i < 1000 && !holds(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return holds();
+}
+
 class Ceiling : public testing::Test {
  protected:
   Ceiling() {
@@ -2006,9 +2022,7 @@ TEST_F(Ceiling, a_rollback_does_not_wait_for_the_lane) {
     begin_with_large_block(&passed);
     (void)end();
   });
-  for (int i = 0; i < 1000 && !passed; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_TRUE(passed);
+  EXPECT_TRUE(until([&] { return passed.load(); }));
   end();
   rounds.end_one();
   other.join();
@@ -2104,9 +2118,7 @@ TEST_F(Ceiling, malloc_for_a_pool_does_not_wait_for_the_lane) {
     has_block = true;
     (void)end();
   });
-  for (int i = 0; i < 1000 && !has_block; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_TRUE(has_block);
+  EXPECT_TRUE(until([&] { return has_block.load(); }));
   end();
   rounds.end_one();
   other.join();
@@ -2235,20 +2247,10 @@ TEST_F(Ceiling, one_that_was_told_to_end_does_not_go_on_for_that) {
 }
 
 TEST_F(Ceiling, a_crowd_leaves_the_lane_one_by_one) {
-  static std::atomic<int> waiting;
-  waiting = 0;
-  static constexpr Owner owner{.is_large = [] {
-    ++waiting;
-    return true;
-  }};
-  const auto until = [](auto holds) {
-    for (int i = 0; i < 1000 && !holds(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return holds();
-  };
-  begin_statement(&owner);
+  told_large = 0;
+  begin_statement(&counts_large);
   take_lane();
-  const int others_wait = waiting + 4;
+  const int others_wait = told_large + 4;
   const uint64_t waits = counters.waits;
   const uint64_t went_on = counters.went_on;
   std::atomic<int> passed{0};
@@ -2263,7 +2265,7 @@ TEST_F(Ceiling, a_crowd_leaves_the_lane_one_by_one) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       (void)end();
     });
-  EXPECT_TRUE(until([&] { return waiting == others_wait; }));
+  EXPECT_TRUE(until([&] { return told_large == others_wait; }));
   const auto go = [&](uint64_t us, uint64_t taken, int pass) {
     now_us += us;
     on_event(true, taken, 0);  // or the lane would be free
@@ -2284,21 +2286,11 @@ TEST_F(Ceiling, a_crowd_leaves_the_lane_one_by_one) {
 }
 
 TEST_F(Ceiling, a_look_at_the_clock_before_the_last_ones_end_ends_no_wait) {
-  static std::atomic<int> waiting;
-  waiting = 0;
-  static constexpr Owner owner{.is_large = [] {
-    ++waiting;
-    return true;
-  }};
-  const auto until = [](auto holds) {
-    for (int i = 0; i < 1000 && !holds(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return holds();
-  };
+  told_large = 0;
   set_clock_for_test(late_clock_us);
-  begin_statement(&owner);
+  begin_statement(&counts_large);
   take_lane();
-  const int others_wait = waiting + 2;
+  const int others_wait = told_large + 2;
   std::array<std::atomic<uint64_t>, 2> late{};
   std::array<std::atomic<bool>, 2> passed{};
   std::array<std::thread, 2> others;
@@ -2308,7 +2300,7 @@ TEST_F(Ceiling, a_look_at_the_clock_before_the_last_ones_end_ends_no_wait) {
       begin_with_large_block(&passed[i]);
       (void)end();
     });
-  EXPECT_TRUE(until([&] { return waiting == others_wait; }));
+  EXPECT_TRUE(until([&] { return told_large == others_wait; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const auto look = [](uint64_t taken) {
     on_event(true, taken, 0);  // or the lane would be free
