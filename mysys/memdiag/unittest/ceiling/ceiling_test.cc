@@ -118,7 +118,7 @@ constexpr Owner counts_large{.is_large = [] {
   return true;
 }};
 
-/** For what another thread does: at least ten seconds.
+/** Waits for what another thread does, for some ten seconds at most.
 @return it holds */
 template <typename Holds>
 bool until(Holds holds) {
