@@ -84,16 +84,21 @@ bool may_wait_in_event(Thread *self, bool of_malloc, bool in_pool) {
          ((seen && !in_pool) || of_malloc);
 }
 
+/** A statement with more small blocks of malloc() takes the lane for the next
+ones. If each of a crowd had a reserve without it, all would wait, and none could
+come to its end. */
+int64_t most_without_lane() { return account.marks().reserve_bytes / 8; }
+
 /** The statement took `grown` bytes more, in small blocks.
 @param may  it is known that they are of malloc(), and the thread may wait */
 void add_small_blocks(Thread *self, int64_t since_base, int64_t grown,
                       bool may) {
-  const int64_t reserve = account.marks().reserve_bytes;
-  if (since_base <= reserve || !needs_lane(since_base)) return;
+  const int64_t most = most_without_lane();
+  if (since_base <= most || !needs_lane(since_base)) return;
   // At green no pool is asked, and it is not known who took the bytes.
   if (!may) return let_threads_ask(true);
   self->malloc_bytes += grown;
-  if (self->malloc_bytes > reserve)
+  if (self->malloc_bytes > most)
     wait_for_lane(self, self->malloc_bytes, grown);
 }
 

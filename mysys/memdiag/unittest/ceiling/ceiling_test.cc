@@ -2124,27 +2124,30 @@ TEST_F(Ceiling, malloc_for_a_pool_does_not_wait_for_the_lane) {
   other.join();
 }
 
+/** The statement takes so much from malloc(). */
+void take_small_blocks(int64_t bytes, std::atomic<int> *parts) {
+  constexpr int64_t part = mb / 2;
+  begin(0);
+  on_event(true, 0, 0);
+  for (int64_t taken = part; taken <= bytes; taken += part) {
+    kernel_bytes += part;
+    on_event(true, static_cast<uint64_t>(taken), 0);
+    ++*parts;
+  }
+}
+
 /** Such as the nodes of JSON documents. What the statement took, it may take
 four times more. */
 TEST_F(Ceiling, many_small_blocks_of_malloc_wait_for_the_lane) {
   constexpr int64_t much = 60 * mb;
-  const auto grow = [](int64_t bytes, std::atomic<int> *parts) {
-    begin(0);
-    on_event(true, 0, 0);
-    for (int64_t taken = mb / 2; taken <= bytes; taken += mb / 2) {
-      kernel_bytes += mb / 2;
-      on_event(true, static_cast<uint64_t>(taken), 0);
-      ++*parts;
-    }
-  };
   begin_statement();
   kernel_counts(780 * mb);
   std::atomic<int> own{0};
-  grow(70 * mb, &own);
+  take_small_blocks(70 * mb, &own);
   ASSERT_EQ(Level::green, account.level());
   std::atomic<int> parts{0};
-  std::thread other([&grow, &parts] {
-    grow(much, &parts);
+  std::thread other([&parts] {
+    take_small_blocks(much, &parts);
     (void)end();
   });
   while (parts < 2 * 30) std::this_thread::yield();
@@ -2160,6 +2163,29 @@ TEST_F(Ceiling, many_small_blocks_of_malloc_wait_for_the_lane) {
   rounds.end_one();
   other.join();
   EXPECT_EQ(2 * much / mb, parts);
+  let_threads_ask(false);
+}
+
+/** A crowd whose statements took less than the reserve each, as 32 of
+bench/workloads/killers.py, geometry, would all wait, and none could end. */
+TEST_F(Ceiling, less_than_the_reserve_in_small_blocks_waits_for_the_lane) {
+  begin_statement();
+  kernel_counts(840 * mb);
+  std::atomic<int> own{0};
+  take_small_blocks(70 * mb, &own);
+  ASSERT_EQ(Level::green, account.level());
+  std::atomic<int> parts{0};
+  std::thread other([&parts] {
+    take_small_blocks(30 * mb, &parts);
+    (void)end();
+  });
+  EXPECT_TRUE(until([&] { return parts >= 2 * 8; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_GT(2 * account.marks().reserve_bytes / mb, parts);
+  end();
+  rounds.end_one();
+  other.join();
+  EXPECT_EQ(2 * 30, parts);
   let_threads_ask(false);
 }
 
