@@ -204,6 +204,8 @@ function(memdiag_lead_server_calls)
   # sql/memdiag/session_begins.cc
   memdiag_lead_calls(mysqld sql/conn_handler/connection_handler_per_thread.cc
     "thd_prepare_connection[(]thd[)]" _Z22thd_prepare_connectionP3THD DEFINED sql/sql_connect.cc sql_main)
+  # sql/memdiag/idle_buffers.cc: only our hooks refer to it, as to a weak symbol
+  target_link_options(mysqld PRIVATE LINKER:--undefined=memdiag_give_back_buffers)
   # plugin/memdiag/server/bridge/perfschema.cc
   memdiag_lead_calls(mysqld storage/perfschema/table_setup_instruments.cc "update_metadata_derived_flags[(][)];"
     _Z29update_metadata_derived_flagsv DEFINED storage/perfschema/pfs_instr.cc perfschema)

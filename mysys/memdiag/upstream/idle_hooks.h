@@ -4,8 +4,8 @@
   mysys/memdiag/upstream/hooks.h.
 
   A thread that has waited for five seconds gives back what it holds only for
-  the next statement: the unused part of its stack, and its cache of malloc()'s
-  blocks. 10,000 idle connections would hold 1 GB with it. It can be called to
+  the next statement: the unused part of its stack, its cache of malloc()'s
+  blocks, and the pages of its session's buffers. 10,000 idle connections would hold 1 GB with it. It can be called to
   give back more when memory becomes short later.
 */
 
@@ -26,6 +26,9 @@ goes on waiting. Both functions keep errno.
 [[gnu::weak]] int memdiag_client_is_idle();
 /** That wait is over. */
 [[gnu::weak]] void memdiag_client_is_back();
+/** Called by the first function. The calling thread's session gives back pages
+that it needs for its next statement: sql/memdiag/idle_buffers.cc. */
+[[gnu::weak]] void memdiag_give_back_buffers();
 }
 
 namespace memdiag {
