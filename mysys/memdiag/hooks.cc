@@ -141,7 +141,6 @@ int memdiag_client_is_idle() {
   const int error = errno;
   memdiag::ceiling::client_sleeps();
   const int calls = ask_owner(&memdiag::ceiling::Owner::client_is_idle, -1);
-  if (memdiag_give_back_buffers != nullptr) memdiag_give_back_buffers();
   memdiag::pools::suspend_cache();
   regions::give_back_unused_stack();
   errno = error;

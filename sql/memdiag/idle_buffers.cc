@@ -12,6 +12,7 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -40,6 +41,7 @@ void memdiag_give_back_buffers() {
   // False: a part of a packet has come.
   if (thd == nullptr || !thd->m_server_idle || !thd->is_classic_protocol())
     return;
+  const int error = errno;
   Protocol_classic *const protocol = thd->get_protocol_classic();
   const NET *const net = protocol->get_net();
   // A part of a header may have come. Of a compressed packet, the next ones may
@@ -49,4 +51,5 @@ void memdiag_give_back_buffers() {
   const String *const row = protocol->get_output_packet();
   if (row->is_alloced())
     give_back(row->ptr(), row->ptr() + row->alloced_length());
+  errno = error;
 }

@@ -85,8 +85,8 @@ bool may_wait_in_event(Thread *self, bool of_malloc, bool in_pool) {
 }
 
 /** A statement with more small blocks of malloc() takes the lane for the next
-ones. If each of a crowd had a reserve without it, all would wait, and none could
-come to its end. */
+ones. If each of a crowd had a reserve without it, all would wait, and none
+could come to its end. */
 int64_t most_without_lane() { return account.marks().reserve_bytes / 8; }
 
 /** The statement took `grown` bytes more, in small blocks.
@@ -98,8 +98,7 @@ void add_small_blocks(Thread *self, int64_t since_base, int64_t grown,
   // At green no pool is asked, and it is not known who took the bytes.
   if (!may) return let_threads_ask(true);
   self->malloc_bytes += grown;
-  if (self->malloc_bytes > most)
-    wait_for_lane(self, self->malloc_bytes, grown);
+  if (self->malloc_bytes > most) wait_for_lane(self, self->malloc_bytes, grown);
 }
 
 /** Its session has dropped the parts of the parameter: the next one is new. */

@@ -5,8 +5,9 @@
 
   A thread that has waited for five seconds gives back what it holds only for
   the next statement: the unused part of its stack, its cache of malloc()'s
-  blocks, and the pages of its session's buffers. 10,000 idle connections would hold 1 GB with it. It can be called to
-  give back more when memory becomes short later.
+  blocks, and the pages of its session's buffers. 10,000 idle connections would
+  hold 1 GB with it. It can be called to give back more when memory becomes
+  short later.
 */
 
 #ifndef MEMDIAG_IDLE_HOOKS_H
@@ -26,8 +27,8 @@ goes on waiting. Both functions keep errno.
 [[gnu::weak]] int memdiag_client_is_idle();
 /** That wait is over. */
 [[gnu::weak]] void memdiag_client_is_back();
-/** Called by the first function. The calling thread's session gives back pages
-that it needs for its next statement: sql/memdiag/idle_buffers.cc. */
+/** The calling thread's session gives back pages that only its next statement
+needs: sql/memdiag/idle_buffers.cc. It keeps errno. */
 [[gnu::weak]] void memdiag_give_back_buffers();
 }
 
@@ -52,6 +53,7 @@ class Idle {
   int bell() const { return m_bell; }
   void begin() {
     m_is_idle = true;
+    if (memdiag_give_back_buffers != nullptr) memdiag_give_back_buffers();
     m_bell = memdiag_client_is_idle();
   }
   /** The bell was rung. */
