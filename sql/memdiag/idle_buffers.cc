@@ -11,12 +11,12 @@
 */
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
-#include "mysys/memdiag/pages/presence.h"
 #include "mysys/memdiag/upstream/idle_hooks.h"
 #include "sql/current_thd.h"
 #include "sql/protocol_classic.h"
@@ -26,7 +26,7 @@ namespace {
 
 /** Gives back the pages that lie in the range as a whole. */
 void give_back(const void *begin, const void *end) {
-  const size_t page = memdiag::page_size();
+  static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const auto from = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page;
   const auto to = reinterpret_cast<uintptr_t>(end) / page;
   if (from < to)

@@ -53,7 +53,6 @@ class Idle {
   int bell() const { return m_bell; }
   void begin() {
     m_is_idle = true;
-    if (memdiag_give_back_buffers != nullptr) memdiag_give_back_buffers();
     m_bell = memdiag_client_is_idle();
   }
   /** The bell was rung. */
@@ -107,6 +106,7 @@ class Client_wait {
     if (m_first) {
       m_first = false;
       if (m_timeout != nullptr) m_timeout->tv_sec -= idle_seconds;
+      if (memdiag_give_back_buffers != nullptr) memdiag_give_back_buffers();
       m_idle.begin();
       m_since = seconds_now();
       return true;
