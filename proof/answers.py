@@ -57,6 +57,7 @@ _ESTIMATES = re.compile(r"  \(cost=[^)]*\)")
 # The ceiling ends a statement, as its page says.
 ENDED = frozenset((3170,))
 NO_SUCH_TABLE = 1146
+CTE_MAX_RECURSION_DEPTH = 3636
 # As create_tmp_table() names the tables of a statement's own. Those of ALTER TABLE are named otherwise.
 _HIDDEN = re.compile(r"#sql[0-9a-f]+_[0-9a-f]+_[0-9a-f]+\b")
 
@@ -204,14 +205,15 @@ def explained(text: str, prepared: dict[str, str]) -> str:
 
 
 def by_stock(statement: str, mine: Answer, other: Answer) -> bool:
-    """True if stock does not find the table of a recursive UNION DISTINCT, and ours answers. Programs and prepared
+    """True if stock does not find the table of a recursive UNION DISTINCT, and ours goes on. Programs and prepared
     statements of the generator have none, so the text that was sent has the words.
 
     The name in the message is all there is to tell it from a table of the program: the number is that of any table, and
     the other words are of the server's language.
     """
     return (
-        not (mine.error or mine.lost)
+        not mine.lost
+        and mine.error in (0, CTE_MAX_RECURSION_DEPTH)
         and other.error == NO_SUCH_TABLE
         and _HIDDEN.search(other.text) is not None
         and "WITH RECURSIVE" in statement

@@ -217,10 +217,11 @@ class MadeDifference(Scratch):
             f"DO (SELECT COUNT(*) FROM ({RECURSIVE}) x)",
             f"CREATE TEMPORARY TABLE c AS {RECURSIVE}",
         ):
-            for other in (HIDDEN, french):
-                with self.subTest(text, other=other.text):
+            too_deep = Answer(error=3636, text="Recursive query aborted")
+            for mine, other in ((rows(1), HIDDEN), (rows(1), french), (too_deep, HIDDEN)):
+                with self.subTest(text, mine=mine, other=other.text):
                     counts = answers.Counts()
-                    self.assertIsNone(self.answered(text, rows(1), other, counts))
+                    self.assertIsNone(self.answered(text, mine, other, counts))
                     self.assertEqual(counts.stock_errors, 1)
                     # The rest of the program may differ by it.
                     self.assertEqual(counts.statements, 1)
