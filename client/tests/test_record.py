@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import unittest
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest import mock
 
@@ -63,6 +63,16 @@ class Recording(Scratch):
         self.assertEqual(self.record(Clock(), "--every", "10s", "--for", "1m"), 0)
         self.assertEqual(len(read_recording(self.out).samples), 7)
         self.assertFalse(self.unfinished.exists())
+
+    def test_an_unknown_rss_is_told_once(self):
+        for sample, times in (({"rss": None}, 1), ({"rss": 5}, 0), ({"down": "it is away"}, 0)):
+            with (
+                self.subTest(sample),
+                mock.patch.object(record.Recorder, "sample", lambda _, sample=sample: {"time": 1.0, **sample}),
+                redirect_stderr(io.StringIO()) as told,
+            ):
+                self.record(Clock(), "--for", "1m", "--force")
+            self.assertEqual(told.getvalue().count("RSS is unknown"), times)
 
     def test_two_interruptions_keep_it(self):
         with mock.patch.object(record.Recorder, "_close", side_effect=KeyboardInterrupt):

@@ -14,11 +14,11 @@ from memdiag.model.units import shown, size
 from memdiag.model.words import cell_width, wrap
 from memdiag.render import html, markdown, text
 from memdiag.render import json as as_json
-from memdiag.render.page import Page
+from memdiag.render.page import Page, cells
 from memdiag.report.build import report
 
 from tests import fixtures
-from tests.builder import MIB, instrument, stock
+from tests.builder import MIB, instrument, snapshot, stock
 from tests.figures import foreign
 
 # As MEMDIAG_ADVICE has it for temporary tables.
@@ -50,6 +50,12 @@ TO_END = (
 
 def page_of(*snapshots):
     return Page("Memory", [report(one) for one in snapshots], [], list(snapshots))
+
+
+def blocks_of(data, recording=None):
+    """By their ids."""
+    blocks = [block for section in report(data, recording).sections for block in section.blocks]
+    return {block.id: block for block in blocks if hasattr(block, "id")}
 
 
 def unescaped(page):
@@ -171,6 +177,104 @@ class Sums(unittest.TestCase):
                     self.assertIn(f"keep no peak: {', '.join(without)}.", pools.note)
 
 
+class Tables(unittest.TestCase):
+    """The server gives rows in any order."""
+
+    # The figure that decides the order, and has a bar; where it is unknown, the next.
+    ORDERED_BY = {
+        "innodb": ["BYTES"],
+        "ledger-rows": ["RESIDENT_BYTES"],
+        "instruments": ["BYTES", "LIVE_BYTES", "COUNTED_BYTES"],
+        "holders": ["bytes"],
+        "budget": ["worst"],
+        "digests": ["PEAK_BYTES"],
+        "survivors": ["BYTES"],
+        "sessions-by-pool": ["BYTES"],
+        "purges": ["TIME"],
+    }
+
+    def test_the_largest_is_above(self):
+        survivors = [
+            {"ROUTE": "r", "POOL": "session", "SCOPE": "statement", "BYTES": held, "BLOCKS": 1, "SINCE": 0.0}
+            for held in range(25)
+        ]
+        session = {"HOLDER": "session", "USER": "u", "DIGEST": None, "POOL": "session"}
+        sessions = [session | {"PROCESSLIST_ID": number, "BYTES": number} for number in range(25)]
+        digest = {"STATEMENTS": 5, "ACCUMULATED_BYTES": 5, "LAST_SEEN": 0.0}
+        digests = [digest | {"DIGEST": str(held), "PEAK_BYTES": held} for held in range(25)]
+        ours = fixtures.snapshot("ours-leak")
+        more = {"memdiag_survivors": survivors, "memdiag_sessions": sessions, "memdiag_digests": digests}
+        ours["sources"] |= {name: {"source": name, "rows": rows, "error": None} for name, rows in more.items()}
+        seen = set()
+        for data in (ours, fixtures.snapshot("stock-leak")):
+            for name, source in data["sources"].items():
+                # The client asks for these in their order.
+                if name not in ("digests", "threads", "users", "memdiag_history"):
+                    random.Random(1).shuffle(source["rows"])
+            for name, block in blocks_of(data).items():
+                names = [column.name for column in getattr(block, "columns", ())]
+                order = [names.index(one) for one in self.ORDERED_BY.get(name, ()) if one in names]
+                if not order:
+                    continue
+                seen.add(name)
+                values = [next((row[at] for at in order if row[at]), 0) for row in block.rows]
+                with self.subTest(name):
+                    bars = ["RELEASED_BYTES"] if name == "purges" else [names[order[0]]]
+                    self.assertEqual([column.name for column in block.columns if column.bar], bars)
+                    self.assertEqual(values, sorted(values, reverse=True))
+                    self.assertGreater(values[0], values[-1])
+        self.assertEqual(seen, {*self.ORDERED_BY})
+        self.assertEqual([len(blocks_of(ours)[name].rows) for name in ("survivors", "sessions-by-pool")], [20, 20])
+
+    def test_pools_by_what_is_resident(self):
+        def pool(name, **more):
+            figures = ("LIVE_BYTES", "PEAK_BYTES", "PEAK_TIME", "PURGES", "PURGED_BYTES", "PURPOSE")
+            return dict.fromkeys(figures) | {"POOL": name} | more
+
+        def state(name, word, held):
+            return {"COMPONENT": "pool", "NAME": name, "STATE": word, "RESIDENT_BYTES": held, "PERCENT": 1.0}
+
+        data = snapshot(
+            "memdiag",
+            memdiag_pools=[pool("small", LIVE_BYTES=9 * MIB), pool("none", LIVE_BYTES=5), pool("large", LIVE_BYTES=5)],
+            memdiag_ledger=[
+                state("small", "live", MIB),
+                state("large", "live", MIB),
+                state("large", "dirty", 2 * MIB),
+                state("large", "muzzy", 3 * MIB),
+                state("large", "fragmentation", 4 * MIB),
+            ],
+        )
+        pools = blocks_of(data)["pools"]
+        self.assertEqual([column.title for column in pools.columns if column.bar], ["live", "fragmentation", "unused"])
+        self.assertEqual(
+            [row[:5] for row in cells(pools)],
+            [
+                ["large", "1.00 MiB", "4.00 MiB", "5.00 MiB", "5 B"],
+                ["small", "1.00 MiB", "unknown", "0 B", "9.00 MiB"],
+                ["none", "unknown", "unknown", "unknown", "5 B"],
+            ],
+        )
+
+    def test_a_part_of_innodb_is_left_out_at_0_and_has_words_for_what_it_lacks(self):
+        part = dict.fromkeys(("LIMIT_BYTES", "ITEMS", "ITEM", "POOL", "PART_OF"))
+        rows = [
+            part | {"COMPONENT": "parked", "BYTES": 0, "NOTE": ""},
+            part | {"COMPONENT": "one", "BYTES": 1, "NOTE": "n"},
+            part | {"COMPONENT": "unread", "BYTES": None, "NOTE": None},
+            {"COMPONENT": "dirty", "BYTES": 2 * MIB, "LIMIT_BYTES": 4 * MIB, "ITEMS": 128, "ITEM": "pages"}
+            | {"POOL": "innodb", "PART_OF": "data", "NOTE": "to be written"},
+        ]
+        self.assertEqual(
+            cells(blocks_of(snapshot("memdiag", memdiag_innodb=rows))["innodb"]),
+            [
+                ["dirty", "2.00 MiB", "4.00 MiB", "128", "pages", "innodb", "data", "to be written"],
+                ["one", "1 B", "", "", "", "", "", "n"],
+                ["unread", "unknown", "", "", "", "", "", "unknown"],
+            ],
+        )
+
+
 class Events(unittest.TestCase):
     def labels(self, data):
         (series,) = [
@@ -266,6 +370,23 @@ class Renderers(unittest.TestCase):
         ):
             for line in words.splitlines():
                 self.assertLessEqual(len(line), 80, line)
+
+    def test_columns_share_the_width_that_is_left(self):
+        """A narrow column gets what it wants, and wide ones get equal parts of the rest."""
+        words = {"name": "n n " * 4 + "n n", "long": "l " * 40, "longer": "o " * 60}
+        grid = text._grid([*words, "size"], [[*words.values(), "12.0 MiB"]], [False, False, False, True])
+        lines = text._joined(grid).splitlines()
+        self.assertEqual(lines[1].split(), ["-" * 19, "-" * 22, "-" * 23, "-" * 8])
+        self.assertEqual([len(line) for line in lines[:3]], [80, 80, 80])
+        self.assertTrue(lines[2].endswith("  12.0 MiB"))
+        self.assertEqual(lines[0].split(), [*words, "size"])
+
+    def test_findings_in_short_have_numbers(self):
+        page = page_of(fixtures.snapshot("ours-leak"))
+        page.reports[0].findings *= 5
+        lines = text.brief(page).splitlines()
+        self.assertEqual([line[:5] for line in lines if re.match(r"...\d\.", line)], [" ! 1.", " ! 2.", " ! 3."])
+        self.assertIn("2 more on the page", lines)
 
     def test_a_part_that_is_larger_than_the_whole_fits_too(self):
         """Figures of two moments, or of a server that miscounts; and an instrument of a component."""
