@@ -58,6 +58,10 @@ def blocks_of(data, recording=None):
     return {block.id: block for block in blocks if hasattr(block, "id")}
 
 
+def words_of(data):
+    return re.sub(r"\s+", " ", text.render(page_of(data)))
+
+
 def unescaped(page):
     return (
         page.replace("&#39;", "'").replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">").replace("&#34;", '"')
@@ -180,32 +184,31 @@ class Sums(unittest.TestCase):
 class Tables(unittest.TestCase):
     """The server gives rows in any order."""
 
-    # The figure that decides the order, and has a bar; where it is unknown, the next.
-    ORDERED_BY = {
-        "innodb": ["BYTES"],
-        "ledger-rows": ["RESIDENT_BYTES"],
-        "instruments": ["BYTES", "LIVE_BYTES", "COUNTED_BYTES"],
-        "holders": ["bytes"],
-        "budget": ["worst"],
-        "digests": ["PEAK_BYTES"],
-        "survivors": ["BYTES"],
-        "sessions-by-pool": ["BYTES"],
-        "purges": ["TIME"],
-    }
+    # The figure that decides the order, and has a bar but for times.
+    ORDERED_BY = {"innodb": "BYTES", "ledger-rows": "RESIDENT_BYTES", "holders": "bytes", "budget": "worst"}
+    ORDERED_BY |= {"instruments": "BYTES", "survivors": "BYTES", "sessions-by-pool": "BYTES", "purges": "TIME"}
+    ORDERED_BY |= {"digests": "PEAK_BYTES"}
 
     def test_the_largest_is_above(self):
-        survivors = [
-            {"ROUTE": "r", "POOL": "session", "SCOPE": "statement", "BYTES": held, "BLOCKS": 1, "SINCE": 0.0}
-            for held in range(25)
-        ]
-        session = {"HOLDER": "session", "USER": "u", "DIGEST": None, "POOL": "session"}
-        sessions = [session | {"PROCESSLIST_ID": number, "BYTES": number} for number in range(25)]
-        digest = {"STATEMENTS": 5, "ACCUMULATED_BYTES": 5, "LAST_SEEN": 0.0}
-        digests = [digest | {"DIGEST": str(held), "PEAK_BYTES": held} for held in range(25)]
-        ours = fixtures.snapshot("ours-leak")
-        more = {"memdiag_survivors": survivors, "memdiag_sessions": sessions, "memdiag_digests": digests}
-        ours["sources"] |= {name: {"source": name, "rows": rows, "error": None} for name, rows in more.items()}
-        seen = set()
+        row = dict.fromkeys(
+            [
+                "ROUTE",
+                "POOL",
+                "SCOPE",
+                "BLOCKS",
+                "SINCE",
+                "HOLDER",
+                "USER",
+                "DIGEST",
+                "STATEMENTS",
+                "ACCUMULATED_BYTES",
+            ],
+            "x",
+        )
+        rows = [row | {"LAST_SEEN": 0, "PROCESSLIST_ID": n, "BYTES": n, "PEAK_BYTES": n} for n in range(25)]
+        ours, seen = fixtures.snapshot("ours-leak"), set()
+        for name in ("memdiag_survivors", "memdiag_sessions", "memdiag_digests"):
+            ours["sources"][name] = {"source": name, "rows": rows, "error": None}
         for data in (ours, fixtures.snapshot("stock-leak")):
             for name, source in data["sources"].items():
                 # The client asks for these in their order.
@@ -213,13 +216,12 @@ class Tables(unittest.TestCase):
                     random.Random(1).shuffle(source["rows"])
             for name, block in blocks_of(data).items():
                 names = [column.name for column in getattr(block, "columns", ())]
-                order = [names.index(one) for one in self.ORDERED_BY.get(name, ()) if one in names]
-                if not order:
+                if (figure := self.ORDERED_BY.get(name)) not in names:
                     continue
                 seen.add(name)
-                values = [next((row[at] for at in order if row[at]), 0) for row in block.rows]
+                values = [row[names.index(figure)] or 0 for row in block.rows]
                 with self.subTest(name):
-                    bars = ["RELEASED_BYTES"] if name == "purges" else [names[order[0]]]
+                    bars = ["RELEASED_BYTES"] if name == "purges" else [figure]
                     self.assertEqual([column.name for column in block.columns if column.bar], bars)
                     self.assertEqual(values, sorted(values, reverse=True))
                     self.assertGreater(values[0], values[-1])
@@ -227,23 +229,14 @@ class Tables(unittest.TestCase):
         self.assertEqual([len(blocks_of(ours)[name].rows) for name in ("survivors", "sessions-by-pool")], [20, 20])
 
     def test_pools_by_what_is_resident(self):
-        def pool(name, **more):
-            figures = ("LIVE_BYTES", "PEAK_BYTES", "PEAK_TIME", "PURGES", "PURGED_BYTES", "PURPOSE")
-            return dict.fromkeys(figures) | {"POOL": name} | more
-
-        def state(name, word, held):
-            return {"COMPONENT": "pool", "NAME": name, "STATE": word, "RESIDENT_BYTES": held, "PERCENT": 1.0}
-
+        unknown = dict.fromkeys(("LIVE_BYTES", "PEAK_BYTES", "PEAK_TIME", "PURGES", "PURGED_BYTES", "PURPOSE"))
+        names = ("COMPONENT", "NAME", "STATE", "RESIDENT_BYTES", "PERCENT")
+        states = {("large", "live"): 1, ("large", "dirty"): 2, ("large", "muzzy"): 3, ("large", "fragmentation"): 4}
+        states[("small", "live")] = 6
         data = snapshot(
             "memdiag",
-            memdiag_pools=[pool("small", LIVE_BYTES=9 * MIB), pool("none", LIVE_BYTES=5), pool("large", LIVE_BYTES=5)],
-            memdiag_ledger=[
-                state("small", "live", MIB),
-                state("large", "live", MIB),
-                state("large", "dirty", 2 * MIB),
-                state("large", "muzzy", 3 * MIB),
-                state("large", "fragmentation", 4 * MIB),
-            ],
+            memdiag_pools=[unknown | {"POOL": name, "LIVE_BYTES": 5} for name in ("small", "none", "large")],
+            memdiag_ledger=[dict(zip(names, ("pool", *one, held * MIB, 1.0))) for one, held in states.items()],
         )
         pools = blocks_of(data)["pools"]
         self.assertEqual([column.title for column in pools.columns if column.bar], ["live", "fragmentation", "unused"])
@@ -251,7 +244,7 @@ class Tables(unittest.TestCase):
             [row[:5] for row in cells(pools)],
             [
                 ["large", "1.00 MiB", "4.00 MiB", "5.00 MiB", "5 B"],
-                ["small", "1.00 MiB", "unknown", "0 B", "9.00 MiB"],
+                ["small", "6.00 MiB", "unknown", "0 B", "5 B"],
                 ["none", "unknown", "unknown", "unknown", "5 B"],
             ],
         )
@@ -274,6 +267,196 @@ class Tables(unittest.TestCase):
             ],
         )
 
+    def test_instruments_of_a_server_with_memdiag(self):
+        def row(name, counted, live):
+            figures = {"COUNTED_BYTES": counted, "LIVE_BYTES": live}
+            return {"EVENT_NAME": name, "POOL": None, "RESIDENT_BYTES": None, "NOTE": None} | figures
+
+        rows = [row("a", 3, None), row("b", 1, 2), row("c", 9, 4)]
+        data = snapshot("memdiag", memdiag_instruments=rows, memory=[instrument("d", 5)])
+        self.assertEqual([row[0] for row in blocks_of(data)["instruments"].rows], ["c", "a", "b"])
+        del data["sources"]["memdiag_instruments"]
+        self.assertEqual(blocks_of(data)["instruments"].rows, [["d", 5, 5, 1]])
+
+    def test_the_monitor_of_innodb_where_there_is_no_table(self):
+        rows = [{"NAME": name, "VALUE": 5} for name in ("lock_heaps", "dictionary_memory", "history_list_length", "x")]
+        data = stock(500 * MIB, innodb_status=rows)
+        self.assertEqual(
+            [row[:3] for row in cells(blocks_of(data)["innodb-status"])],
+            [["dictionary", "5 B", ""], ["lock heaps", "5 B", ""], ["history list", "", "5"]],
+        )
+        data["sources"]["innodb_status"] |= {"rows": [], "error": "it took too long"}
+        self.assertIn("InnoDB's monitor: unknown, it took too long.", text.render(page_of(data)))
+        part = dict.fromkeys(("LIMIT_BYTES", "ITEMS", "ITEM", "POOL", "PART_OF", "NOTE"))
+        part |= {"COMPONENT": "one", "BYTES": 1}
+        self.assertNotIn("innodb-status", blocks_of(snapshot("memdiag", memdiag_innodb=[part], innodb_status=rows)))
+
+    def test_what_can_be_switched_on_is_told(self):
+        words = ("SET GLOBAL memdiag_sessions = ON", "SET GLOBAL memdiag_scope_survivors = ON")
+        for data, told in (
+            (stock(500 * MIB), (False, False)),
+            (snapshot("memdiag", variables=[{"memdiag_scope_survivors": "OFF"}]), (True, True)),
+            (snapshot("memdiag", variables=[{"memdiag_scope_survivors": "ON"}]), (True, False)),
+        ):
+            self.assertEqual(tuple(one in words_of(data) for one in words), told)
+
+    def test_what_sessions_have_in_pools(self):
+        def row(holder, session, pool, held):
+            names = ("HOLDER", "PROCESSLIST_ID", "USER", "DIGEST", "POOL", "BYTES")
+            return dict(zip(names, (holder, session, "u" if session else None, None, pool, held)))
+
+        rows = [
+            row("session", 8, "session", 2 * MIB),
+            row("ended", None, "binlog", 5 * MIB),
+            row("session", 7, "statement", MIB),
+            row("session", 7, "session", 4 * MIB),
+            row("session", 7, "statement", 2 * MIB),
+            row("session", 9, "session", None),
+        ]
+        self.assertEqual(
+            cells(blocks_of(snapshot("memdiag", memdiag_sessions=rows))["sessions-by-pool"]),
+            [
+                ["session", "7", "u", "unknown", "7.00 MiB", "session", "4.00 MiB"],
+                ["ended", "unknown", "unknown", "unknown", "5.00 MiB", "binlog", "5.00 MiB"],
+                ["session", "8", "u", "unknown", "2.00 MiB", "session", "2.00 MiB"],
+                ["session", "9", "u", "unknown", "0 B", "session", "0 B"],
+            ],
+        )
+
+    def test_statements_and_users_by_name(self):
+        digest = {"STATEMENTS": 1200, "ACCUMULATED_BYTES": 5, "LAST_SEEN": 0.0}
+        data = snapshot(
+            "memdiag",
+            memdiag_digests=[digest | {"DIGEST": name, "PEAK_BYTES": 5} for name in ("a", "b", "c", None)],
+            digest_texts=[{"DIGEST": "a", "DIGEST_TEXT": "SELECT ?"}, {"DIGEST": "b", "DIGEST_TEXT": None}],
+            users=[{"USER": "u", "BYTES": -MIB}, {"USER": None, "BYTES": 5}, {"USER": "n", "BYTES": 0}],
+        )
+        blocks = blocks_of(data)
+        self.assertEqual([row[0] for row in blocks["digests"].rows], ["SELECT ?", "b", "c", "all others"])
+        self.assertEqual(cells(blocks["digests"])[0][1:], ["1,200", "5 B", "5 B", "1970-01-01 00:00:00 UTC"])
+        self.assertEqual(cells(blocks["users"]), [["u", "-1.00 MiB"], ["background", "5 B"]])
+
+    def test_a_list_that_could_not_be_read_says_why(self):
+        data = snapshot("memdiag", threads=[], users=[], digests=[], transactions=[])
+        self.assertNotIn("Open transactions", words_of(data))
+        for name in ("users", "transactions"):
+            data["sources"][name]["error"] = "it took too long"
+        for name in ("Memory of sessions", "Memory of statements"):
+            self.assertIn(f"{name}: unknown, nothing is counted.", words_of(data))
+        for name in ("Memory of users", "Open transactions"):
+            self.assertIn(f"{name}: unknown, it took too long.", words_of(data))
+
+    def test_what_a_stock_server_does_not_know_of_its_rss(self):
+        """50 MiB are of files, and 64 MiB are in the buffer pool."""
+
+        def notes(rss, counted=5 * MIB):
+            data = stock(rss, memory=[instrument("memory/sql/THD", counted)])
+            (section,) = [section for section in report(data).sections if section.id == "ledger"]
+            return [block.text.split(". ")[0].split(":")[0] for block in section.blocks[1:-1]]
+
+        self.assertEqual(notes(200 * MIB), ["81.0 MiB are in neither buffer pool nor Performance Schema"])
+        self.assertEqual(notes(114 * MIB, 17 * MIB), ["The counters say 17.0 MiB more than is resident"])
+        # Less than nothing is in neither.
+        self.assertEqual([notes(114 * MIB, 16 * MIB), notes(119 * MIB)], [[], []])
+        for error, reason in ((None, "no instrument counts"), ("it took too long", "it took too long")):
+            data = stock(500 * MIB)
+            data["sources"]["memory"] = {"source": "memory", "rows": [], "error": error}
+            page = words_of(data)
+            self.assertIn(f"Nothing is known of the memory besides the buffer pool: {reason}.", page)
+            may_not = "this account may not read what Performance Schema counts"
+            self.assertEqual(may_not in page, error is not None)
+
+
+class Charts(unittest.TestCase):
+    def history(self, **sources):
+        names = ("TIME", "RSS_BYTES", "BUFFER_POOL_BYTES", "DIRTY_BYTES", "SWAP_BYTES", "RSS_PEAK_BYTES")
+        rows = ((10.0, 100 * MIB, 5, 90, 0, 120 * MIB), (20.0, 300 * MIB, 6, 400 * MIB, 7, 310 * MIB))
+        rows = [dict(zip(names, row)) | {"RSS_PEAK_TIME": 18.0, "RSS_PEAK_SESSION": 4} for row in rows]
+        rows.append({"TIME": 30.0, "RSS_BYTES": None, "DIRTY_BYTES": 5, "SWAP_BYTES": 0})
+        return snapshot("memdiag", memdiag_history=rows, **sources)
+
+    def lines(self, series):
+        return {line.label: line.values for line in series.lines}
+
+    def test_where_the_figures_over_time_are_from(self):
+        health = [{"TIME": 5.0, "VM_RSS": MIB, "VM_SWAP": 0}]
+        recording = [{"time": 1.0, "rss": 5}, {"time": 2.0, "rss": 6}]
+        first = self.history()
+        del first["sources"]["memdiag_history"]["rows"][1:]
+        for data, recorded, found in (
+            (self.history(), recording, "INFORMATION_SCHEMA.MEMDIAG_HISTORY"),
+            (first, recording, "the recording"),
+            (stock(500 * MIB, health_process=health), None, "health_process"),
+            (first, None, "There is no history: memdiag_history_interval_ms is 0."),
+            (stock(500 * MIB), None, "This server keeps no history."),
+        ):
+            (section,) = [one for one in report(data, recorded).sections if one.id == "time"]
+            block = section.blocks[0]
+            self.assertEqual((block.text if block.kind == "note" else block.source)[: len(found)], found)
+        data = stock(500 * MIB, health_process=health)
+        self.assertEqual(self.lines(blocks_of(data)["rss"]), {"RSS": [MIB]})
+        health[0]["VM_SWAP"] = 7
+        self.assertEqual(self.lines(blocks_of(data)["rss"]), {"RSS": [MIB], "swapped": [7]})
+
+    def test_the_history(self):
+        data = self.history()
+        rss = blocks_of(data)["rss"]
+        lines = {
+            "RSS": [100 * MIB, 300 * MIB, None],
+            "buffer pool": [5, 6, None],
+            "unused pages": [90, None, None],  # more than RSS was never written
+            "swapped": [0, 7, 0],
+        }
+        self.assertEqual((rss.times, self.lines(rss)), ([10.0, 20.0, 30.0], lines))
+        self.assertEqual([(one.time, one.label) for one in rss.events], [(18.0, "peak: 310 MiB, most in session 4")])
+        data["sources"]["memdiag_history"]["rows"][1] |= {"SWAP_BYTES": 0, "RSS_PEAK_SESSION": None}
+        rss = blocks_of(data)["rss"]
+        self.assertNotIn("swapped", self.lines(rss))
+        self.assertEqual([one.label for one in rss.events], ["peak: 310 MiB"])
+        self.assertNotIn("runs", blocks_of(data))
+
+    def test_large_purges_are_marked(self):
+        def purge(time, held, reason="quiet"):
+            unknown = dict.fromkeys(("MICROSECONDS", "REFAULTED_BYTES"))
+            return unknown | {"TIME": float(time), "POOL": "innodb", "REASON": reason, "RELEASED_BYTES": held}
+
+        def marked(*purges):
+            events = blocks_of(self.history(memdiag_purges=list(purges)))["rss"].events
+            return [(one.time, one.label) for one in events if "purge" in one.label]
+
+        of_pressure, large = "purge of innodb (pressure): 0 B", "purge of innodb (quiet): 8.00 MiB"
+        self.assertEqual(
+            marked(purge(30, 8 * MIB), purge(31, 9 * MIB), purge(9, 9 * MIB), purge(10, 0, "pressure")),
+            [(10.0, of_pressure), (30.0, large)],
+        )
+        self.assertEqual(marked(purge(15, 8 * MIB - 1), purge(16, None)), [])
+        purges = [purge(10 + number, (8 + number) * MIB) for number in range(14)]
+        self.assertEqual([time for time, _ in marked(*purges)], [float(time) for time in range(12, 24)])
+
+    def test_a_recording(self):
+        """The machine's clock was set back meanwhile."""
+        samples = [
+            {"time": 20.0, "rss": 2 * MIB, "unused": 0, "restarted": True},
+            {"time": 10.0, "rss": MIB, "unused": 5, "swap": 0},
+            {"time": 30.0, "down": "it is away"},
+        ]
+        rss = blocks_of(stock(500 * MIB), samples)["rss"]
+        lines = {"RSS": [MIB, 2 * MIB, None], "unused pages": [5, 0, None]}
+        self.assertEqual((rss.times, self.lines(rss)), ([10.0, 20.0, 30.0], lines))
+        self.assertEqual([(one.time, one.label) for one in rss.events], [(20.0, "the server restarted")])
+
+    def test_the_largest_pools_over_time(self):
+        """One with more than RSS ever was has pages that were never written."""
+        most = {f"p{number}": number * MIB for number in range(1, 10)} | {"unwritten": 301 * MIB, "late": 300 * MIB}
+        rows = [{"TIME": 20.0, "POOL": name, "LIVE_BYTES": held} for name, held in most.items()]
+        rows += [{"TIME": 10.0, "POOL": name, "LIVE_BYTES": 5} for name in most if name != "late"]
+        series = blocks_of(self.history(memdiag_history_pools=rows))["pools-over-time"]
+        self.assertEqual("".join(self.lines(series)), "pool latepool p9pool p8pool p7pool p6pool p5pool p4")
+        self.assertEqual(self.lines(series)["pool late"], [None, 300 * MIB])
+        self.assertIn("never wrote most of it: unwritten.", series.note)
+        few = self.history(memdiag_history_pools=[row for row in rows if row["POOL"] in ("p1", "p2")])
+        self.assertEqual(list(self.lines(blocks_of(few)["pools-over-time"])), ["pool p2"])
+
 
 class Events(unittest.TestCase):
     def labels(self, data):
@@ -287,6 +470,9 @@ class Events(unittest.TestCase):
         sources = data["sources"]
         self.assertIn("start; the run before was shut down", self.labels(data))
         sources["memdiag_last_run"]["rows"][0]["SHUT_DOWN"] = "NO"
+        self.assertEqual(self.labels(data)[0], "start; the run before was killed")
+        older = sources["memdiag_last_run"]["rows"][0] | {"RUN": 2, "SHUT_DOWN": "YES"}
+        sources["memdiag_last_run"]["rows"].append(older)
         self.assertEqual(self.labels(data)[0], "start; the run before was killed")
         # The history of an old server has the last hour alone.
         sources["status"]["rows"][0]["uptime"] += 3600

@@ -15,7 +15,7 @@ from memdiag.commands.top import Screen, layout
 from memdiag.connect.options import Target
 from memdiag.connect.session import Gone, Refused
 from memdiag.model.units import percent
-from memdiag.problem import Problem, WrongOption
+from memdiag.problem import Problem
 
 from tests.old_server import MySQLError, OldServer
 from tests.versions import SERVERS
@@ -392,28 +392,24 @@ class Looks(unittest.TestCase):
 class Begin(unittest.TestCase):
     setUp = Names.setUp
 
-    def run_top(self, *words: str, terminal: bool = True, down: str = "") -> None:
-        def refresh(screen: Screen) -> None:
-            screen.down = down
-
-        with (
-            mock.patch("sys.stdin", mock.Mock(isatty=lambda: terminal)),
-            mock.patch("sys.stdout", mock.Mock(isatty=lambda: True)),
-            mock.patch.object(Screen, "refresh", refresh),
-            mock.patch.object(top, "_show", side_effect=KeyboardInterrupt) as self.show,
-        ):
-            self.assertEqual(top.run(parser().parse_args(["top", "--no-defaults", "-h", "db1", *words])), 0)
-
     def test_it_begins_where_a_server_answers_on_a_terminal(self):
-        self.run_top("--every", "0.2s")
-        self.assertEqual(self.show.call_args.args[1], 0.2)
-        with self.assertRaisesRegex(WrongOption, "at least 0.2s"):
-            self.run_top("--every", "0.1s")
-        with self.assertRaisesRegex(Problem, "needs a terminal"):
-            self.run_top(terminal=False)
-        with self.assertRaisesRegex(Problem, "refused"):
-            self.run_top(down="it refused the login")
-        self.show.assert_not_called()
+        for every, terminal, down, told in (
+            ("0.2s", True, "", ""),
+            ("0.1s", True, "", "at least 0.2s"),
+            ("1s", False, "", "needs a terminal"),
+            ("1s", True, "it refused the login", "it refused"),
+        ):
+            options = parser().parse_args(["top", "--no-defaults", "-h", "db1", "--every", every])
+            with (
+                self.subTest(told),
+                mock.patch("sys.stdin", mock.Mock(isatty=lambda terminal=terminal: terminal)),
+                mock.patch("sys.stdout", mock.Mock(isatty=lambda: True)),
+                mock.patch.object(Screen, "refresh", lambda screen, down=down: setattr(screen, "down", down)),
+                mock.patch.object(top, "_show", side_effect=KeyboardInterrupt) as show,
+                self.assertRaisesRegex(Problem, told) if told else contextlib.nullcontext(),
+            ):
+                self.assertEqual(options.run(options), 0)
+            self.assertEqual(show.called, not told)
 
 
 class Again(unittest.TestCase):
