@@ -4,18 +4,20 @@ import re
 import shlex
 import subprocess
 import unittest
+from dataclasses import replace
 
 from memdiag.anonymize import Names, anonymized
 from memdiag.commands.report import collected, file_name
 from memdiag.connect.options import Target
 from memdiag.judge.holders import BY_NAME
-from memdiag.model.document import Parts, Table
+from memdiag.model.document import Finding, Part, Parts, Table
 from memdiag.model.units import shown, size
+from memdiag.model.view import View
 from memdiag.model.words import cell_width, wrap
 from memdiag.render import html, markdown, text
 from memdiag.render import json as as_json
 from memdiag.render.page import Page, cells
-from memdiag.report.build import report
+from memdiag.report.build import headline, report
 
 from tests import fixtures
 from tests.builder import MIB, instrument, snapshot, stock
@@ -267,17 +269,6 @@ class Tables(unittest.TestCase):
             ],
         )
 
-    def test_instruments_of_a_server_with_memdiag(self):
-        def row(name, counted, live):
-            figures = {"COUNTED_BYTES": counted, "LIVE_BYTES": live}
-            return {"EVENT_NAME": name, "POOL": None, "RESIDENT_BYTES": None, "NOTE": None} | figures
-
-        rows = [row("a", 3, None), row("b", 1, 2), row("c", 9, 4)]
-        data = snapshot("memdiag", memdiag_instruments=rows, memory=[instrument("d", 5)])
-        self.assertEqual([row[0] for row in blocks_of(data)["instruments"].rows], ["c", "a", "b"])
-        del data["sources"]["memdiag_instruments"]
-        self.assertEqual(blocks_of(data)["instruments"].rows, [["d", 5, 5, 1]])
-
     def test_the_monitor_of_innodb_where_there_is_no_table(self):
         rows = [{"NAME": name, "VALUE": 5} for name in ("lock_heaps", "dictionary_memory", "history_list_length", "x")]
         data = stock(500 * MIB, innodb_status=rows)
@@ -290,15 +281,6 @@ class Tables(unittest.TestCase):
         part = dict.fromkeys(("LIMIT_BYTES", "ITEMS", "ITEM", "POOL", "PART_OF", "NOTE"))
         part |= {"COMPONENT": "one", "BYTES": 1}
         self.assertNotIn("innodb-status", blocks_of(snapshot("memdiag", memdiag_innodb=[part], innodb_status=rows)))
-
-    def test_what_can_be_switched_on_is_told(self):
-        words = ("SET GLOBAL memdiag_sessions = ON", "SET GLOBAL memdiag_scope_survivors = ON")
-        for data, told in (
-            (stock(500 * MIB), (False, False)),
-            (snapshot("memdiag", variables=[{"memdiag_scope_survivors": "OFF"}]), (True, True)),
-            (snapshot("memdiag", variables=[{"memdiag_scope_survivors": "ON"}]), (True, False)),
-        ):
-            self.assertEqual(tuple(one in words_of(data) for one in words), told)
 
     def test_what_sessions_have_in_pools(self):
         def row(holder, session, pool, held):
@@ -335,16 +317,6 @@ class Tables(unittest.TestCase):
         self.assertEqual([row[0] for row in blocks["digests"].rows], ["SELECT ?", "b", "c", "all others"])
         self.assertEqual(cells(blocks["digests"])[0][1:], ["1,200", "5 B", "5 B", "1970-01-01 00:00:00 UTC"])
         self.assertEqual(cells(blocks["users"]), [["u", "-1.00 MiB"], ["background", "5 B"]])
-
-    def test_a_list_that_could_not_be_read_says_why(self):
-        data = snapshot("memdiag", threads=[], users=[], digests=[], transactions=[])
-        self.assertNotIn("Open transactions", words_of(data))
-        for name in ("users", "transactions"):
-            data["sources"][name]["error"] = "it took too long"
-        for name in ("Memory of sessions", "Memory of statements"):
-            self.assertIn(f"{name}: unknown, nothing is counted.", words_of(data))
-        for name in ("Memory of users", "Open transactions"):
-            self.assertIn(f"{name}: unknown, it took too long.", words_of(data))
 
     def test_what_a_stock_server_does_not_know_of_its_rss(self):
         """50 MiB are of files, and 64 MiB are in the buffer pool."""
@@ -393,10 +365,6 @@ class Charts(unittest.TestCase):
             (section,) = [one for one in report(data, recorded).sections if one.id == "time"]
             block = section.blocks[0]
             self.assertEqual((block.text if block.kind == "note" else block.source)[: len(found)], found)
-        data = stock(500 * MIB, health_process=health)
-        self.assertEqual(self.lines(blocks_of(data)["rss"]), {"RSS": [MIB]})
-        health[0]["VM_SWAP"] = 7
-        self.assertEqual(self.lines(blocks_of(data)["rss"]), {"RSS": [MIB], "swapped": [7]})
 
     def test_the_history(self):
         data = self.history()
@@ -456,6 +424,64 @@ class Charts(unittest.TestCase):
         self.assertIn("never wrote most of it: unwritten.", series.note)
         few = self.history(memdiag_history_pools=[row for row in rows if row["POOL"] in ("p1", "p2")])
         self.assertEqual(list(self.lines(blocks_of(few)["pools-over-time"])), ["pool p2"])
+
+
+class Headline(unittest.TestCase):
+    def test_nothing_is_wrong_only_where_all_could_be_read(self):
+        part = {"COMPONENT": "heap", "NAME": "", "STATE": "", "RESIDENT_BYTES": 200 * MIB, "PERCENT": 100.0}
+        ours = snapshot("memdiag", memdiag_ledger=[part], memdiag_advice=[])
+        note = Finding("note", "", "cache", "a note", "", "")
+        plain = "Nothing is wrong: 200 MiB of RSS"
+        for data, found, lost, wanted in (
+            (stock(200 * MIB), [], "", f"{plain}, and the machine's memory is 16.0 GiB."),
+            (stock(200 * MIB), [], "meminfo", f"{plain}."),
+            (stock(200 * MIB), [note], "meminfo", "Nothing urgent: 200 MiB of RSS."),
+            (stock(200 * MIB), [replace(note, severity="warning"), note], "", "a note"),
+            (stock(200 * MIB), [], "process", "Nothing was found to be wrong in what could be read."),
+            (ours, [], "", f"{plain}."),
+            (ours, [], "memdiag_advice", "Nothing was found to be wrong in what could be read."),
+        ):
+            sources = data["sources"] | ({lost: {"source": lost, "rows": [], "error": "no"}} if lost else {})
+            self.assertEqual(headline(View(data | {"sources": sources}), found), wanted)
+
+
+class Host(unittest.TestCase):
+    def figures(self, data):
+        rows = cells(blocks_of(data)["host"])
+        return ", ".join(f"{name} {held}" if held else f"{name}: {word}" for _, name, held, word, _ in rows)
+
+    def test_figures_that_are_read_here(self):
+        group = {"folder": "/g", "limit": None, "usage": MIB, "peak": None, "oom_kills": 3}
+        data = snapshot(
+            process=[{"VmRSS": 5 * MIB, "Threads": 40, "oom_score": 674, "Other": 1}],
+            meminfo=[{"MemTotal": 16 << 30, "Other": 1}],
+            cgroup=[group, {"folder": "/h", "limit": 9 * MIB, "usage": MIB, "reclaimable_cache": 0}],
+            numa=[{"node": "node0", "MemFree": MIB}],
+        )
+        data["sources"]["pressure"] = {"source": "", "rows": [], "error": "it is off"}
+        self.assertEqual(
+            self.figures(data),
+            "MemTotal 16.0 GiB, VmRSS 5.00 MiB, Threads: 40, oom_score: 674, limit: no limit, usage 1.00 MiB,"
+            " reclaimable_cache unknown, peak unknown, oom_kills: 3, limit 9.00 MiB, usage 1.00 MiB,"
+            " reclaimable_cache 0 B, peak unknown, node0.MemFree 1.00 MiB",
+        )
+        self.assertIn("Pressure: unknown, it is off.", words_of(data))
+        self.assertNotIn("NUMA: not told", words_of(data))
+        del data["sources"]["numa"]
+        self.assertIn("NUMA: not told", words_of(data))
+
+    def test_figures_of_the_servers_table(self):
+        names = ("SUBJECT", "NAME", "NUMBER", "UNIT", "VALUE", "SOURCE")
+        rows = [("process", "VmRSS", 5.0 * MIB, "bytes"), ("process", "VmLib", 5.0, "bytes")]
+        rows += [("memory", "MemFree", 7.0, "bytes"), ("memory", "Dirty", 7.0, "bytes"), ("new", "n", None, "%")]
+        rows += [("huge_pages", "pool.a", 0.0, "count"), ("huge_pages", "pool.b", 2.0, "count")]
+        rows += [("huge_pages", "none", 0.0, "count"), ("pressure", "avg10", 0.12, "%")]
+        rows = [dict(zip(names, (*row, None, "f"))) for row in rows]
+        rows.append(dict(zip(names, ("cgroup", "limit", None, "bytes", "max", "f"))))
+        self.assertEqual(
+            self.figures(snapshot("memdiag", memdiag_host=rows)),
+            "VmRSS 5.00 MiB, MemFree 7 B, n: unknown, pool.b: 2, none: 0, avg10: 0.12 %, limit: max",
+        )
 
 
 class Events(unittest.TestCase):
@@ -566,6 +592,14 @@ class Renderers(unittest.TestCase):
         self.assertEqual([len(line) for line in lines[:3]], [80, 80, 80])
         self.assertTrue(lines[2].endswith("  12.0 MiB"))
         self.assertEqual(lines[0].split(), [*words, "size"])
+
+    def test_parts_have_a_bar_of_their_share(self):
+        held = {"all": 110, "half": 50, "none": 3, "less": -5, "lost": None}
+        parts = [Part(label, value, "") for label, value in held.items()]
+        lines = text._joined(text._parts(Parts("", "t", parts, 100, "RSS", "s"))).splitlines()
+        figures = [re.sub(r" +", " ", line.strip()) for line in lines[4:-1]]
+        bars = [f"all 110 B 110% {'#' * 15}", f"half 50 B 50% {'#' * 8}", "none 3 B 3.0%", "less -5 B -5.0%"]
+        self.assertEqual(figures, [*bars, "lost unknown unknown", "RSS 100 B the sum"])
 
     def test_findings_in_short_have_numbers(self):
         page = page_of(fixtures.snapshot("ours-leak"))
