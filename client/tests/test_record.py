@@ -31,7 +31,7 @@ class Clock:
     """Goes on by what is slept."""
 
     def __init__(self, interrupted_after: int = 1000) -> None:
-        self._now = 0.0
+        self._now = 1000.0
         self._left = interrupted_after
 
     def now(self) -> float:
@@ -55,13 +55,14 @@ class Recording(Scratch):
         with (
             mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])),
             mock.patch("memdiag.commands.record.Recorder", recorder),
-            redirect_stdout(io.StringIO()),
+            redirect_stdout(io.StringIO()) as self.said,
         ):
             return main(["record", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "-o", str(self.out), *words])
 
     def test_until_the_time_is_over(self):
         self.assertEqual(self.record(Clock(), "--every", "10s", "--for", "1m"), 0)
         self.assertEqual(len(read_recording(self.out).samples), 7)
+        self.assertEqual(self.said.getvalue(), f"7 samples: {self.out.resolve()}\n")
         self.assertFalse(self.unfinished.exists())
 
     def test_an_unknown_rss_is_told_once(self):
@@ -118,6 +119,8 @@ class Recording(Scratch):
             ((5, 15, 25), []),
             ((5, 14, 26), []),
             ((5, None, 24), []),
+            ((5, 13), []),  # both are whole seconds
+            ((5, 12), [1]),
             ((500, 3), [1]),
             ((5, 8, 18), [1]),
             ((5, Problem("down"), 20), [2]),
