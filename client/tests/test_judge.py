@@ -580,11 +580,12 @@ class Limits(unittest.TestCase):
 
     def test_growth_needs_a_line_and_time(self):
         def recording(step):
-            return [{"time": 100.0 * n, "rss": 500 * MIB + n * step, "buffer_pool": 0} for n in range(10)]
+            return [{"time": 1e9 + 100 * n, "rss": 500 * MIB + n * step, "buffer_pool": 0} for n in range(10)]
 
         data = stock(600 * MIB)
-        grown = {one.holder for one in findings(View(data), recording(10 * MIB))}
-        self.assertIn("growth", grown)
+        (grown,) = [one for one in findings(View(data), recording(10 * MIB)) if one.holder == "growth"]
+        self.assertIn("grows by 360 MiB an hour", grown.headline)
+        self.assertIn("fits 100% of the last 15 min.", grown.evidence)
         calm = {one.holder for one in findings(View(data), recording(0))}
         self.assertNotIn("growth", calm)
 
