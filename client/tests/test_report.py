@@ -293,7 +293,7 @@ class Tables(unittest.TestCase):
         wanted = [[7, 7, "session", 4], [None, 5, "binlog", 5], [8, 2, "session", 2], [9, 0, "session", 0]]
         self.assertEqual(found, wanted)
 
-    def test_statements_and_users_by_name(self):
+    def test_statements_users_and_transactions(self):
         digest = {"STATEMENTS": 1200, "ACCUMULATED_BYTES": 5, "LAST_SEEN": 0.0}
         data = snapshot(
             "memdiag",
@@ -305,6 +305,16 @@ class Tables(unittest.TestCase):
         self.assertEqual([row[0] for row in blocks["digests"].rows], ["SELECT ?", "b", "c", "all others"])
         self.assertEqual(cells(blocks["digests"])[0][1:], ["1,200", "5 B", "5 B", "1970-01-01 00:00:00 UTC"])
         self.assertEqual(cells(blocks["users"]), [["u", "-1.00 MiB"], ["background", "5 B"]])
+        columns = ("TRX_ID", "PROCESSLIST_ID", "LOCK_BYTES", "ROWS_LOCKED", "ROWS_MODIFIED", "SECONDS")
+        open_one = dict(zip(columns, (99, 7, MIB, 1000, 2, 150)))
+        (row,) = cells(blocks_of(stock(500 * MIB, transactions=[open_one]))["transactions"])
+        self.assertEqual(row, ["99", "7", "1.00 MiB", "1,000", "2", "2 min"])
+
+    def test_instruments_are_in_the_order_of_what_is_known_of_them(self):
+        names = ("EVENT_NAME", "COUNTED_BYTES", "LIVE_BYTES")
+        rows = [dict(zip(names, row)) for row in (("a", 3, None), ("b", 1, 2), ("c", 9, 4))]
+        found = blocks_of(snapshot("memdiag", memdiag_instruments=rows))["instruments"].rows
+        self.assertEqual([row[0] for row in found], ["c", "a", "b"])
 
     def test_what_a_stock_server_does_not_know_of_its_rss(self):
         """50 MiB are of files, and 64 MiB are in the buffer pool."""
