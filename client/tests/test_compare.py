@@ -42,6 +42,28 @@ def clock(second):
     return f"{second // 60:02}:{second % 60:02}"
 
 
+# Without 12 of 15 pools.
+COMPARED = """\
+before: a, 1970-01-01 00:00:00 UTC
+after:  b, 1970-01-01 00:01:00 UTC
+
+rss                before        after       growth
+                  500 MiB      600 MiB     +100 MiB  RSS  too much
+
+pool               before        after       growth
+                      0 B     20.0 MiB    +20.0 MiB  p0
+                      0 B     19.0 MiB    +19.0 MiB  p1
+                      0 B     6.00 MiB    +6.00 MiB  p14
+                          2 smaller differences (--all)
+
+route              before        after       growth
+                 64.0 KiB          0 B    -64.0 KiB  net
+
+not compared, as one side has no figures: stack, route (in part)
+
+1 too large; the first: rss RSS grew by 100 MiB"""
+
+
 class Differences(unittest.TestCase):
     def test_largest_change_first_and_new_parts_from_zero(self):
         found = differences(moment(100, pool={"a": 1, "b": 50}), moment(130, pool={"a": 2, "c": 70}))
@@ -87,6 +109,18 @@ class Differences(unittest.TestCase):
             self.assertEqual([one.name for one in faults(found, allowed_of(words))], names, words)
         with self.assertRaises(Problem):
             allowed_of(["pools=5M"])
+
+    def test_differences_in_words(self):
+        found = [Difference("rss", "RSS", 500 << 20, 600 << 20), Difference("route", "net", 65536, 0)]
+        found += [Difference("pool", f"p{number}", 0, (20 - number) << 20) for number in range(16)]
+        found += [Difference("pool", "small", 0, 65535)]
+        moments = Moment("a", 0.0, None), Moment("b", 60.0, None)
+        said = lines(*moments, found, ["stack", "route"], found[:1], False)
+        del said[9:21]
+        self.assertEqual("\n".join(said), COMPARED)
+        self.assertEqual(len(lines(*moments, found, [], [], True)), 29)
+        self.assertEqual(lines(*moments, found, [], [], True)[-1], "within what is allowed")
+        self.assertEqual(lines(*moments, [], [], [], False)[2:], ["", "no difference"])
 
 
 class Files(Scratch):

@@ -373,6 +373,14 @@ class Unexplained(unittest.TestCase):
         storm = [{"SESSIONS": 300, "SLEEPING": 300}]
         found = of(300 * MIB, instruments=off, sessions=storm, **rows)
         self.assertIn("have 300 MiB allocated", found["sessions"].headline)
+        for count, idle, held, severity in (
+            (200, 100, 64 * MIB, "warning"),
+            (200, 100, 64 * MIB - 1, "note"),
+            (200, 99, 64 * MIB, None),
+            (199, 199, 64 * MIB, None),
+        ):
+            found = of(held, sessions=[{"SESSIONS": count, "SLEEPING": idle}])
+            self.assertEqual(found["sessions"].severity if "sessions" in found else None, severity, (count, idle))
 
     def test_a_fifth_is_usual(self):
         rss = 1000 * MIB
@@ -558,23 +566,26 @@ class Limits(unittest.TestCase):
         self.assertNotIn("swapon -a", statement)
 
     def test_swap_of_all_processes_is_read_back(self):
-        def offered(others, room):
+        def offered(others, room, **swap):
             data = stock(900 * MIB, cgroup=self.group(GIB - room))
             data["sources"]["process"]["rows"][0]["VmSwap"] = 110 * MIB
             data["sources"]["meminfo"]["rows"][0] |= {"SwapTotal": 20 * GIB, "SwapFree": 20 * GIB - 110 * MIB - others}
+            data["sources"]["meminfo"]["rows"][0] |= swap
             return READ_BACK in named(data)["swap"].statements
 
         self.assertTrue(offered(0, 500 * MIB))
+        self.assertTrue(offered(0, 500 * MIB, SwapFree=None))
         self.assertFalse(offered(8 * GIB, 500 * MIB))
         self.assertFalse(offered(0, 150 * MIB))
 
     def test_growth_needs_a_line_and_time(self):
         def recording(step):
-            return [{"time": 100.0 * n, "rss": 500 * MIB + n * step, "buffer_pool": 0} for n in range(10)]
+            return [{"time": 1e9 + 100 * n, "rss": 500 * MIB + n * step, "buffer_pool": 0} for n in range(10)]
 
         data = stock(600 * MIB)
-        grown = {one.holder for one in findings(View(data), recording(10 * MIB))}
-        self.assertIn("growth", grown)
+        (grown,) = [one for one in findings(View(data), recording(10 * MIB)) if one.holder == "growth"]
+        self.assertIn("grows by 360 MiB an hour", grown.headline)
+        self.assertIn("fits 100% of the last 15 min.", grown.evidence)
         calm = {one.holder for one in findings(View(data), recording(0))}
         self.assertNotIn("growth", calm)
 
@@ -708,6 +719,9 @@ class Ranking(unittest.TestCase):
         self.assertEqual([one.holder for one in found], ["sort buffers", "innodb_buffer_pool_size"])
         self.assertEqual([one.severity for one in found], ["warning", "warning"])
         self.assertEqual(found[1].statements, [f"SET PERSIST innodb_buffer_pool_size = {16 * GIB * 6 // 10}"])
+        for pool, told in ((9 * GIB, True), (9 * GIB - 1, False)):
+            data = stock(250 * MIB, variables=[{"innodb_buffer_pool_size": pool}], meminfo=[{"MemTotal": 10 * GIB}])
+            self.assertEqual("innodb_buffer_pool_size" in named(data), told)
 
 
 class WithoutSession(unittest.TestCase):

@@ -107,6 +107,10 @@ class Parsed(unittest.TestCase):
             shown([stack], [frame], known, []),
             ["1.00 MiB ± 1.00 KiB in 3 blocks, pool unknown, malloc, stack 1", "  f  a.cc:5  (inlined)", "  g  a.cc:9"],
         )
+        both = shown([stack, stack | {"STACK": 2, "POOL": "binlog", "DIGEST": "d"}], [], known, ["no lines"])
+        self.assertEqual(
+            both[1:], ["", both[0].replace("unknown", "binlog")[:-1] + "2", "  statement d", "", "no lines"]
+        )
         names = ("memdiag::profiling::on_sample", "je_prof_malloc_sample_object", "memdiag::h", "g")
         called = shown([stack], [frame | {"FUNCTION": name} for name in names], {}, [])
         self.assertEqual(called[1:], ["  memdiag::h", "  g"])

@@ -350,6 +350,8 @@ class Targets(unittest.TestCase):
             got = target({"user": "me"}, words)
             self.assertEqual((got.host, got.port, got.socket, got.user), expected, words)
             self.assertEqual(target({"user": got.user}, got.label), got)
+        for words in ("localhost", "you@localhost"):
+            self.assertEqual(target({"socket": "/run/x.sock"}, words).socket, "/run/x.sock", words)
 
     def test_a_socket_and_a_host_are_two_servers(self):
         with self.assertRaisesRegex(WrongOption, "two servers"):

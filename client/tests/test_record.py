@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import unittest
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest import mock
 
@@ -31,7 +31,7 @@ class Clock:
     """Goes on by what is slept."""
 
     def __init__(self, interrupted_after: int = 1000) -> None:
-        self._now = 0.0
+        self._now = 1000.0
         self._left = interrupted_after
 
     def now(self) -> float:
@@ -55,14 +55,25 @@ class Recording(Scratch):
         with (
             mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])),
             mock.patch("memdiag.commands.record.Recorder", recorder),
-            redirect_stdout(io.StringIO()),
+            redirect_stdout(io.StringIO()) as self.said,
         ):
             return main(["record", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "-o", str(self.out), *words])
 
     def test_until_the_time_is_over(self):
         self.assertEqual(self.record(Clock(), "--every", "10s", "--for", "1m"), 0)
         self.assertEqual(len(read_recording(self.out).samples), 7)
+        self.assertEqual(self.said.getvalue(), f"7 samples: {self.out.resolve()}\n")
         self.assertFalse(self.unfinished.exists())
+
+    def test_an_unknown_rss_is_told_once(self):
+        for sample, times in (({"rss": None}, 1), ({"rss": 5}, 0), ({"down": "it is away"}, 0)):
+            with (
+                self.subTest(sample),
+                mock.patch.object(record.Recorder, "sample", lambda _, sample=sample: {"time": 1.0, **sample}),
+                redirect_stderr(io.StringIO()) as told,
+            ):
+                self.record(Clock(), "--for", "1m", "--force")
+            self.assertEqual(told.getvalue().count("RSS is unknown"), times)
 
     def test_two_interruptions_keep_it(self):
         with mock.patch.object(record.Recorder, "_close", side_effect=KeyboardInterrupt):
@@ -108,6 +119,8 @@ class Recording(Scratch):
             ((5, 15, 25), []),
             ((5, 14, 26), []),
             ((5, None, 24), []),
+            ((5, 13), []),  # both are whole seconds
+            ((5, 12), [1]),
             ((500, 3), [1]),
             ((5, 8, 18), [1]),
             ((5, Problem("down"), 20), [2]),

@@ -4,21 +4,23 @@ import re
 import shlex
 import subprocess
 import unittest
+from dataclasses import replace
 
 from memdiag.anonymize import Names, anonymized
 from memdiag.commands.report import collected, file_name
 from memdiag.connect.options import Target
 from memdiag.judge.holders import BY_NAME
-from memdiag.model.document import Parts, Table
+from memdiag.model.document import Finding, Part, Parts, Table
 from memdiag.model.units import shown, size
+from memdiag.model.view import View
 from memdiag.model.words import cell_width, wrap
 from memdiag.render import html, markdown, text
 from memdiag.render import json as as_json
-from memdiag.render.page import Page
-from memdiag.report.build import report
+from memdiag.render.page import Page, cells
+from memdiag.report.build import headline, report
 
 from tests import fixtures
-from tests.builder import MIB, instrument, stock
+from tests.builder import GIB, MIB, instrument, snapshot, stock
 from tests.figures import foreign
 
 # As MEMDIAG_ADVICE has it for temporary tables.
@@ -50,6 +52,16 @@ TO_END = (
 
 def page_of(*snapshots):
     return Page("Memory", [report(one) for one in snapshots], [], list(snapshots))
+
+
+def blocks_of(data, recording=None):
+    """By their ids."""
+    blocks = [block for section in report(data, recording).sections for block in section.blocks]
+    return {block.id: block for block in blocks if hasattr(block, "id")}
+
+
+def words_of(data):
+    return re.sub(r"\s+", " ", text.render(page_of(data)))
 
 
 def unescaped(page):
@@ -171,6 +183,290 @@ class Sums(unittest.TestCase):
                     self.assertIn(f"keep no peak: {', '.join(without)}.", pools.note)
 
 
+class Tables(unittest.TestCase):
+    """The server gives rows in any order."""
+
+    # The figure that decides the order, and has a bar but for times.
+    ORDERED_BY = {"innodb": "BYTES", "ledger-rows": "RESIDENT_BYTES", "holders": "bytes", "budget": "worst"}
+    ORDERED_BY |= {"instruments": "BYTES", "survivors": "BYTES", "sessions-by-pool": "BYTES", "purges": "TIME"}
+    ORDERED_BY |= {"digests": "PEAK_BYTES"}
+
+    def test_the_largest_is_above(self):
+        row = dict.fromkeys(
+            [
+                "ROUTE",
+                "POOL",
+                "SCOPE",
+                "BLOCKS",
+                "SINCE",
+                "HOLDER",
+                "USER",
+                "DIGEST",
+                "STATEMENTS",
+                "ACCUMULATED_BYTES",
+            ],
+            "x",
+        )
+        rows = [row | {"LAST_SEEN": 0, "PROCESSLIST_ID": n, "BYTES": n, "PEAK_BYTES": n} for n in range(25)]
+        ours, seen = fixtures.snapshot("ours-leak"), set()
+        for name in ("memdiag_survivors", "memdiag_sessions", "memdiag_digests"):
+            ours["sources"][name] = {"source": name, "rows": rows, "error": None}
+        for data in (ours, fixtures.snapshot("stock-leak")):
+            for name, source in data["sources"].items():
+                # The client asks for these in their order.
+                if name not in ("digests", "threads", "users", "memdiag_history"):
+                    random.Random(1).shuffle(source["rows"])
+            for name, block in blocks_of(data).items():
+                names = [column.name for column in getattr(block, "columns", ())]
+                if (figure := self.ORDERED_BY.get(name)) not in names:
+                    continue
+                seen.add(name)
+                values = [row[names.index(figure)] or 0 for row in block.rows]
+                with self.subTest(name):
+                    bars = ["RELEASED_BYTES"] if name == "purges" else [figure]
+                    self.assertEqual([column.name for column in block.columns if column.bar], bars)
+                    self.assertEqual(values, sorted(values, reverse=True))
+                    self.assertGreater(values[0], values[-1])
+        self.assertEqual(seen, {*self.ORDERED_BY})
+        self.assertEqual([len(blocks_of(ours)[name].rows) for name in ("survivors", "sessions-by-pool")], [20, 20])
+
+    def test_pools_by_what_is_resident(self):
+        unknown = dict.fromkeys(("LIVE_BYTES", "PEAK_BYTES", "PEAK_TIME", "PURGES", "PURGED_BYTES", "PURPOSE"))
+        names = ("COMPONENT", "NAME", "STATE", "RESIDENT_BYTES", "PERCENT")
+        states = {("large", "live"): 1, ("large", "dirty"): 2, ("large", "muzzy"): 3, ("large", "fragmentation"): 4}
+        states[("small", "live")] = 6
+        data = snapshot(
+            "memdiag",
+            memdiag_pools=[unknown | {"POOL": name, "LIVE_BYTES": 5} for name in ("small", "none", "large")],
+            memdiag_ledger=[dict(zip(names, ("pool", *one, held * MIB, 1.0))) for one, held in states.items()],
+        )
+        pools = blocks_of(data)["pools"]
+        self.assertEqual([column.title for column in pools.columns if column.bar], ["live", "fragmentation", "unused"])
+        self.assertEqual(
+            [row[:5] for row in cells(pools)],
+            [
+                ["large", "1.00 MiB", "4.00 MiB", "5.00 MiB", "5 B"],
+                ["small", "6.00 MiB", "unknown", "0 B", "5 B"],
+                ["none", "unknown", "unknown", "unknown", "5 B"],
+            ],
+        )
+
+    def test_a_part_of_innodb_is_left_out_at_0_and_has_words_for_what_it_lacks(self):
+        part = dict.fromkeys(("LIMIT_BYTES", "ITEMS", "ITEM", "POOL", "PART_OF"))
+        rows = [
+            part | {"COMPONENT": "parked", "BYTES": 0, "NOTE": ""},
+            part | {"COMPONENT": "one", "BYTES": 1, "NOTE": "n"},
+            part | {"COMPONENT": "unread", "BYTES": None, "NOTE": None},
+            {"COMPONENT": "dirty", "BYTES": 2 * MIB, "LIMIT_BYTES": 4 * MIB, "ITEMS": 128, "ITEM": "pages"}
+            | {"POOL": "innodb", "PART_OF": "data", "NOTE": "to be written"},
+        ]
+        self.assertEqual(
+            cells(blocks_of(snapshot("memdiag", memdiag_innodb=rows))["innodb"]),
+            [
+                ["dirty", "2.00 MiB", "4.00 MiB", "128", "pages", "innodb", "data", "to be written"],
+                ["one", "1 B", "", "", "", "", "", "n"],
+                ["unread", "unknown", "", "", "", "", "", "unknown"],
+            ],
+        )
+
+    def test_the_monitor_of_innodb_where_there_is_no_table(self):
+        rows = [{"NAME": name, "VALUE": 5} for name in ("lock_heaps", "dictionary_memory", "history_list_length", "x")]
+        data = stock(500 * MIB, innodb_status=rows)
+        self.assertEqual(
+            [row[:3] for row in cells(blocks_of(data)["innodb-status"])],
+            [["dictionary", "5 B", ""], ["lock heaps", "5 B", ""], ["history list", "", "5"]],
+        )
+        data["sources"]["innodb_status"] |= {"rows": [], "error": "it took too long"}
+        self.assertIn("InnoDB's monitor: unknown, it took too long.", text.render(page_of(data)))
+        part = dict.fromkeys(("LIMIT_BYTES", "ITEMS", "ITEM", "POOL", "PART_OF", "NOTE"))
+        part |= {"COMPONENT": "one", "BYTES": 1}
+        self.assertNotIn("innodb-status", blocks_of(snapshot("memdiag", memdiag_innodb=[part], innodb_status=rows)))
+
+    def test_what_sessions_have_in_pools(self):
+        names = ("HOLDER", "PROCESSLIST_ID", "POOL", "BYTES")
+        rows = [("session", 8, "session", 2), ("ended", None, "binlog", 5), ("session", 7, "statement", 1)]
+        rows += [("session", 7, "session", 4), ("session", 7, "statement", 2), ("session", 9, "session", None)]
+        rows = [dict(zip(names, row)) | {"USER": "u", "DIGEST": None} for row in rows]
+        found = [
+            row[1:2] + row[4:] for row in blocks_of(snapshot("memdiag", memdiag_sessions=rows))["sessions-by-pool"].rows
+        ]
+        wanted = [[7, 7, "session", 4], [None, 5, "binlog", 5], [8, 2, "session", 2], [9, 0, "session", 0]]
+        self.assertEqual(found, wanted)
+
+    def test_statements_users_and_transactions(self):
+        digest = {"STATEMENTS": 1200, "ACCUMULATED_BYTES": 5, "LAST_SEEN": 0.0}
+        data = snapshot(
+            "memdiag",
+            memdiag_digests=[digest | {"DIGEST": name, "PEAK_BYTES": 5} for name in ("a", "b", "c", None)],
+            digest_texts=[{"DIGEST": "a", "DIGEST_TEXT": "SELECT ?"}, {"DIGEST": "b", "DIGEST_TEXT": None}],
+            users=[{"USER": "u", "BYTES": -MIB}, {"USER": None, "BYTES": 5}, {"USER": "n", "BYTES": 0}],
+        )
+        blocks = blocks_of(data)
+        self.assertEqual([row[0] for row in blocks["digests"].rows], ["SELECT ?", "b", "c", "all others"])
+        self.assertEqual(cells(blocks["digests"])[0][1:], ["1,200", "5 B", "5 B", "1970-01-01 00:00:00 UTC"])
+        self.assertEqual(cells(blocks["users"]), [["u", "-1.00 MiB"], ["background", "5 B"]])
+        columns = ("TRX_ID", "PROCESSLIST_ID", "LOCK_BYTES", "ROWS_LOCKED", "ROWS_MODIFIED", "SECONDS")
+        open_one = dict(zip(columns, (99, 7, MIB, 1000, 2, 150)))
+        (row,) = cells(blocks_of(stock(500 * MIB, transactions=[open_one]))["transactions"])
+        self.assertEqual(row, ["99", "7", "1.00 MiB", "1,000", "2", "2 min"])
+
+    def test_instruments_are_in_the_order_of_what_is_known_of_them(self):
+        names = ("EVENT_NAME", "COUNTED_BYTES", "LIVE_BYTES")
+        rows = [dict(zip(names, row)) for row in (("a", 3, None), ("b", 1, 2), ("c", 9, 4))]
+        found = blocks_of(snapshot("memdiag", memdiag_instruments=rows))["instruments"].rows
+        self.assertEqual([row[0] for row in found], ["c", "a", "b"])
+
+    def test_what_a_stock_server_does_not_know_of_its_rss(self):
+        """50 MiB are of files, and 64 MiB are in the buffer pool."""
+
+        def notes(rss, counted=5 * MIB):
+            data = stock(rss, memory=[instrument("memory/sql/THD", counted)])
+            (section,) = [section for section in report(data).sections if section.id == "ledger"]
+            return [block.text.split(". ")[0].split(":")[0] for block in section.blocks[1:-1]]
+
+        self.assertEqual(notes(200 * MIB), ["81.0 MiB are in neither buffer pool nor Performance Schema"])
+        self.assertEqual(notes(114 * MIB, 17 * MIB), ["The counters say 17.0 MiB more than is resident"])
+        # Less than nothing is in neither.
+        self.assertEqual([notes(114 * MIB, 16 * MIB), notes(119 * MIB)], [[], []])
+        for error, reason in ((None, "no instrument counts"), ("it took too long", "it took too long")):
+            data = stock(500 * MIB)
+            data["sources"]["memory"] = {"source": "memory", "rows": [], "error": error}
+            page = words_of(data)
+            self.assertIn(f"Nothing is known of the memory besides the buffer pool: {reason}.", page)
+            may_not = "this account may not read what Performance Schema counts"
+            self.assertEqual(may_not in page, error is not None)
+
+
+class Charts(unittest.TestCase):
+    def history(self, **sources):
+        names = ("TIME", "RSS_BYTES", "BUFFER_POOL_BYTES", "DIRTY_BYTES", "SWAP_BYTES", "RSS_PEAK_BYTES")
+        rows = ((10.0, 100 * MIB, 5, 90, 0, 120 * MIB), (20.0, 300 * MIB, 6, 400 * MIB, 7, 310 * MIB))
+        rows = [dict(zip(names, row)) | {"RSS_PEAK_TIME": 18.0, "RSS_PEAK_SESSION": 4} for row in rows]
+        rows.append({"TIME": 30.0, "RSS_BYTES": None, "DIRTY_BYTES": 5, "SWAP_BYTES": 0})
+        return snapshot("memdiag", memdiag_history=rows, **sources)
+
+    def lines(self, series):
+        return {line.label: line.values for line in series.lines}
+
+    def test_where_the_figures_over_time_are_from(self):
+        health = [{"TIME": 5.0, "VM_RSS": MIB, "VM_SWAP": 0}]
+        recording = [{"time": 1.0, "rss": 5}, {"time": 2.0, "rss": 6}]
+        first = self.history()
+        del first["sources"]["memdiag_history"]["rows"][1:]
+        for data, recorded, found in (
+            (self.history(), recording, "INFORMATION_SCHEMA.MEMDIAG_HISTORY"),
+            (first, recording, "the recording"),
+            (stock(500 * MIB, health_process=health), None, "health_process"),
+            (first, None, "There is no history: memdiag_history_interval_ms is 0."),
+            (stock(500 * MIB), None, "This server keeps no history."),
+        ):
+            (section,) = [one for one in report(data, recorded).sections if one.id == "time"]
+            block = section.blocks[0]
+            self.assertEqual((block.text if block.kind == "note" else block.source)[: len(found)], found)
+
+    def test_the_history(self):
+        data = self.history()
+        rss = blocks_of(data)["rss"]
+        lines = {
+            "RSS": [100 * MIB, 300 * MIB, None],
+            "buffer pool": [5, 6, None],
+            "unused pages": [90, None, None],  # more than RSS was never written
+            "swapped": [0, 7, 0],
+        }
+        self.assertEqual((rss.times, self.lines(rss)), ([10.0, 20.0, 30.0], lines))
+        self.assertEqual([(one.time, one.label) for one in rss.events], [(18.0, "peak: 310 MiB, most in session 4")])
+        data["sources"]["memdiag_history"]["rows"][1] |= {"SWAP_BYTES": 0, "RSS_PEAK_SESSION": None}
+        rss = blocks_of(data)["rss"]
+        self.assertNotIn("swapped", self.lines(rss))
+        self.assertEqual([one.label for one in rss.events], ["peak: 310 MiB"])
+        self.assertNotIn("runs", blocks_of(data))
+
+    def test_large_purges_are_marked(self):
+        def purge(time, held, reason="quiet"):
+            unknown = dict.fromkeys(("MICROSECONDS", "REFAULTED_BYTES"))
+            return unknown | {"TIME": float(time), "POOL": "innodb", "REASON": reason, "RELEASED_BYTES": held}
+
+        def marked(*purges):
+            events = blocks_of(self.history(memdiag_purges=list(purges)))["rss"].events
+            return [(one.time, one.label) for one in events if "purge" in one.label]
+
+        said = [(10.0, "purge of innodb (pressure): 0 B"), (30.0, "purge of innodb (quiet): 8.00 MiB")]
+        self.assertEqual(marked(purge(30, 8 * MIB), purge(9, 9 * MIB), purge(10, 0, "pressure"), purge(31, GIB)), said)
+        self.assertEqual(marked(purge(15, 8 * MIB - 1), purge(16, None)), [])
+        purges = [purge(10 + number, (8 + number) * MIB) for number in range(14)]
+        self.assertEqual([time for time, _ in marked(*purges)], [float(time) for time in range(12, 24)])
+
+    def test_the_largest_pools_over_time(self):
+        """One with more than RSS ever was has pages that were never written."""
+        most = {f"p{number}": number * MIB for number in range(1, 10)} | {"unwritten": 301 * MIB, "late": 300 * MIB}
+        rows = [{"TIME": 20.0, "POOL": name, "LIVE_BYTES": held} for name, held in most.items()]
+        rows += [{"TIME": 10.0, "POOL": name, "LIVE_BYTES": 5} for name in most if name != "late"]
+        series = blocks_of(self.history(memdiag_history_pools=rows))["pools-over-time"]
+        self.assertEqual("".join(self.lines(series)), "pool latepool p9pool p8pool p7pool p6pool p5pool p4")
+        self.assertEqual(self.lines(series)["pool late"], [None, 300 * MIB])
+        self.assertIn("never wrote most of it: unwritten.", series.note)
+        few = self.history(memdiag_history_pools=[row for row in rows if row["POOL"] in ("p1", "p2")])
+        self.assertEqual(list(self.lines(blocks_of(few)["pools-over-time"])), ["pool p2"])
+
+
+class Headline(unittest.TestCase):
+    def test_nothing_is_wrong_only_where_all_could_be_read(self):
+        part = {"COMPONENT": "heap", "NAME": "", "STATE": "", "RESIDENT_BYTES": 200 * MIB, "PERCENT": 100.0}
+        ours = snapshot("memdiag", memdiag_ledger=[part], memdiag_advice=[])
+        note = Finding("note", "", "cache", "a note", "", "")
+        plain = "Nothing is wrong: 200 MiB of RSS"
+        for data, found, lost, wanted in (
+            (stock(200 * MIB), [], "", f"{plain}, and the machine's memory is 16.0 GiB."),
+            (stock(200 * MIB), [], "meminfo", f"{plain}."),
+            (stock(200 * MIB), [note], "meminfo", "Nothing urgent: 200 MiB of RSS."),
+            (stock(200 * MIB), [replace(note, severity="warning"), note], "", "a note"),
+            (stock(200 * MIB), [], "process", "Nothing was found to be wrong in what could be read."),
+            (ours, [], "", f"{plain}."),
+            (ours, [], "memdiag_advice", "Nothing was found to be wrong in what could be read."),
+        ):
+            sources = data["sources"] | ({lost: {"source": lost, "rows": [], "error": "no"}} if lost else {})
+            self.assertEqual(headline(View(data | {"sources": sources}), found), wanted)
+
+
+class Host(unittest.TestCase):
+    def figures(self, data):
+        rows = cells(blocks_of(data)["host"])
+        return ", ".join(f"{name} {held}" if held else f"{name}: {word}" for _, name, held, word, _ in rows)
+
+    def test_figures_that_are_read_here(self):
+        group = {"folder": "/g", "limit": None, "usage": MIB, "peak": None, "oom_kills": 3}
+        data = snapshot(
+            process=[{"VmRSS": 5 * MIB, "Threads": 40, "oom_score": 674, "Other": 1}],
+            meminfo=[{"MemTotal": 16 * GIB, "Other": 1}],
+            cgroup=[group, {"folder": "/h", "limit": 9 * MIB, "usage": MIB, "reclaimable_cache": 0}],
+            numa=[{"node": "node0", "MemFree": MIB}],
+        )
+        data["sources"]["pressure"] = {"source": "", "rows": [], "error": "it is off"}
+        self.assertEqual(
+            self.figures(data),
+            "MemTotal 16.0 GiB, VmRSS 5.00 MiB, Threads: 40, oom_score: 674, limit: no limit, usage 1.00 MiB,"
+            " reclaimable_cache unknown, peak unknown, oom_kills: 3, limit 9.00 MiB, usage 1.00 MiB,"
+            " reclaimable_cache 0 B, peak unknown, node0.MemFree 1.00 MiB",
+        )
+        self.assertIn("Pressure: unknown, it is off.", words_of(data))
+        self.assertNotIn("NUMA: not told", words_of(data))
+        del data["sources"]["numa"]
+        self.assertIn("NUMA: not told", words_of(data))
+
+    def test_figures_of_the_servers_table(self):
+        names = ("SUBJECT", "NAME", "NUMBER", "UNIT", "VALUE", "SOURCE")
+        rows = [("process", "VmRSS", 5.0 * MIB, "bytes"), ("process", "VmLib", 5.0, "bytes")]
+        rows += [("memory", "MemFree", 7.0, "bytes"), ("memory", "Dirty", 7.0, "bytes"), ("new", "n", None, "%")]
+        rows += [("huge_pages", "pool.a", 0.0, "count"), ("huge_pages", "pool.b", 2.0, "count")]
+        rows += [("huge_pages", "none", 0.0, "count"), ("pressure", "avg10", 0.12, "%")]
+        rows = [dict(zip(names, (*row, None, "f"))) for row in rows]
+        rows.append(dict(zip(names, ("cgroup", "limit", None, "bytes", "max", "f"))))
+        self.assertEqual(
+            self.figures(snapshot("memdiag", memdiag_host=rows)),
+            "VmRSS 5.00 MiB, MemFree 7 B, n: unknown, pool.b: 2, none: 0, avg10: 0.12 %, limit: max",
+        )
+
+
 class Events(unittest.TestCase):
     def labels(self, data):
         (series,) = [
@@ -183,6 +479,9 @@ class Events(unittest.TestCase):
         sources = data["sources"]
         self.assertIn("start; the run before was shut down", self.labels(data))
         sources["memdiag_last_run"]["rows"][0]["SHUT_DOWN"] = "NO"
+        self.assertEqual(self.labels(data)[0], "start; the run before was killed")
+        older = sources["memdiag_last_run"]["rows"][0] | {"RUN": 2, "SHUT_DOWN": "YES"}
+        sources["memdiag_last_run"]["rows"].append(older)
         self.assertEqual(self.labels(data)[0], "start; the run before was killed")
         # The history of an old server has the last hour alone.
         sources["status"]["rows"][0]["uptime"] += 3600
@@ -266,6 +565,31 @@ class Renderers(unittest.TestCase):
         ):
             for line in words.splitlines():
                 self.assertLessEqual(len(line), 80, line)
+
+    def test_columns_share_the_width_that_is_left(self):
+        """A narrow column gets what it wants, and wide ones get equal parts of the rest."""
+        words = {"name": "n n " * 4 + "n n", "long": "l " * 40, "longer": "o " * 60}
+        grid = text._grid([*words, "size"], [[*words.values(), "12.0 MiB"]], [False, False, False, True])
+        lines = text._joined(grid).splitlines()
+        self.assertEqual(lines[1].split(), ["-" * 19, "-" * 22, "-" * 23, "-" * 8])
+        self.assertEqual([len(line) for line in lines[:3]], [80, 80, 80])
+        self.assertTrue(lines[2].endswith("  12.0 MiB"))
+        self.assertEqual(lines[0].split(), [*words, "size"])
+
+    def test_parts_have_a_bar_of_their_share(self):
+        held = {"all": 110, "half": 50, "none": 3, "less": -5, "lost": None}
+        parts = [Part(label, value, "") for label, value in held.items()]
+        lines = text._joined(text._parts(Parts("", "t", parts, 100, "RSS", "s"))).splitlines()
+        figures = [re.sub(r" +", " ", line.strip()) for line in lines[4:-1]]
+        bars = [f"all 110 B 110% {'#' * 15}", f"half 50 B 50% {'#' * 8}", "none 3 B 3.0%", "less -5 B -5.0%"]
+        self.assertEqual(figures, [*bars, "lost unknown unknown", "RSS 100 B the sum"])
+
+    def test_findings_in_short_have_numbers(self):
+        page = page_of(fixtures.snapshot("ours-leak"))
+        page.reports[0].findings *= 5
+        lines = text.brief(page).splitlines()
+        self.assertEqual([line[:5] for line in lines if re.match(r"...\d\.", line)], [" ! 1.", " ! 2.", " ! 3."])
+        self.assertIn("2 more on the page", lines)
 
     def test_a_part_that_is_larger_than_the_whole_fits_too(self):
         """Figures of two moments, or of a server that miscounts; and an instrument of a component."""

@@ -66,6 +66,17 @@ class Privileges(unittest.TestCase):
         for name in ("memory", "threads", "digests"):
             self.assertIn("it lacks PROCESS", sources[name]["error"], name)
 
+    def test_why_a_table_was_not_read(self):
+        for code, words in (
+            *((code, "this account may not read it: it lacks PROCESS") for code in (1142, 1227, 1044, 1143)),
+            *((code, "this server has no such table") for code in (1109, 1146, 1051)),
+            *((code, "it took too long and was ended") for code in (3024, 1969, 1317)),
+            (1064, "command denied; you need the PROCESS privilege"),
+        ):
+            with self.subTest(code):
+                source = snapshot_of(Obstructed("INNODB STATUS", code))["sources"]["innodb_status"]
+                self.assertEqual(source["error"], words)
+
     def test_the_sessions_of_one_account_are_not_all(self):
         server = Obstructed("INNODB STATUS", threads_connected="412")
         data = snapshot_of(server)

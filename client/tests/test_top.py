@@ -8,11 +8,13 @@ import time
 import unittest
 from unittest import mock
 
+from memdiag.cli import parser
 from memdiag.collect.sample import Sampler
 from memdiag.commands import top
 from memdiag.commands.top import Screen, layout
 from memdiag.connect.options import Target
 from memdiag.connect.session import Gone, Refused
+from memdiag.model.units import percent
 from memdiag.problem import Problem
 
 from tests.old_server import MySQLError, OldServer
@@ -119,12 +121,83 @@ class Narrow(unittest.TestCase):
         screen.history = [(float(second), float((1 << 30) + second * (1 << 20))) for second in range(100)]
         screen.sample = {"rss": 1 << 30, "limit": 16 << 30, "used": 15 << 30}
         self.assertAlmostEqual(screen.seconds_to_limit, 1024, 0)
-        screen.sample["used"] = None
-        self.assertIsNone(screen.seconds_to_limit)
+        screen.sample["used"] = 17 << 30
+        self.assertEqual(screen.seconds_to_limit, 0)
+        for name in ("used", "rss", "limit"):
+            with mock.patch.dict(screen.sample, {name: None}):
+                self.assertIsNone(screen.seconds_to_limit, name)
+
+    def test_noise_is_no_trend(self):
+        """RSS of 1 GB has to grow by 20 kB/s, and along a line."""
+        screen = Screen(Target(host="db1"))
+        screen.sample = {"rss": 1_000_000_000, "limit": 1_000_000_000, "used": 0}
+        for rss, seconds in (
+            ((0, 20_000, 40_000, 60_000), 50_000),
+            ((0, 19_900, 39_800, 59_700), None),
+            ((60_000, 40_000, 20_000, 0), None),
+            ((0, 180_000, 120_000, 300_000), 11_905),  # fits by 0.75
+            ((0, 190_000, 110_000, 300_000), None),  # by 0.6975
+        ):
+            screen.history = [(float(second), float(one)) for second, one in enumerate(rss)]
+            left = screen.seconds_to_limit
+            self.assertEqual(None if left is None else round(left), seconds, rss)
+
+
+WHOLE = """\
+memdiag top  01:02:03 UTC  up 2 h  db1
+RSS 768 MiB of 1.00 GiB ██████████████████████░░░░░░░░ 75%
+grown +68.0 MiB in view, no trend to the limit; unused 22.0 MiB
+buffer pool 128 MiB, swapped 0 B, sessions 120
+pool           live    unused
+session     500 MiB   unknown
+innodb      unknown  20.0 MiB
+statement  1.00 MiB  2.00 MiB
+general    2.00 MiB       0 B
+session  user     command    for  allocated
+      7  app      Query    2 min    400 MiB
+   1234  unknown  Sleep      5 s    unknown
+last purges  pool    reason  released
+01:00:00     innodb  quiet   33.0 MiB
+digest                times  peak allocated
+0123456789abcdef0123  12345        77.0 MiB
+ ordered by memory  |  o order  |  p purge  |  r report  |  q quit
+"""
 
 
 class Full(unittest.TestCase):
     setUp = Names.setUp
+
+    def test_the_whole_screen(self):
+        mib = 1 << 20
+        screen = Screen(Target(host="db1"), message="ordered by memory")
+        screen.sample = {"time": 3723.0, "uptime": 7300, "rss": 768 * mib, "limit": 1024 * mib, "used": 800 * mib}
+        screen.sample |= {"buffer_pool": 128 * mib, "swap": 0, "sessions": 120, "unused": 22 * mib}
+        pools = {"general": [2 * mib, 0], "statement": [mib, 2 * mib], "session": [500 * mib, None]}
+        screen.sample["pools"] = pools | {"innodb": [None, 20 * mib]}
+        screen.history = [(0.0, 700.0 * mib), (2.0, 768.0 * mib)]
+        names = ("PROCESSLIST_ID", "USER", "COMMAND", "SECONDS", "BYTES")
+        rows = ((7, "app", "Query", 130, 400 * mib), (1234, None, "Sleep", 5, None))
+        screen.sessions = [dict(zip(names, row)) for row in rows]
+        screen.purges = [{"TIME": 3600.0, "POOL": "innodb", "REASON": "quiet", "RELEASED_BYTES": 33 * mib}]
+        screen.digests = [{"DIGEST": "0123456789abcdef" * 4, "STATEMENTS": 12345, "PEAK_BYTES": 77 * mib}]
+        lines = [line.rstrip() for line in drawn(screen, 40, 90).splitlines()]
+        self.assertEqual("\n".join(lines) + "\n", WHOLE)
+        screen.sample |= {"pools": {}, "instruments": {"small": 5, "large": mib}}
+        self.assertRegex(drawn(screen, 40, 90), r"instrument +counted *\nlarge +1.00 MiB *\nsmall +5 B *\n")
+
+    def test_the_bar_of_rss(self):
+        screen = Screen(Target(host="db1"))
+        for width, used, colour, full, empty in (
+            (90, 75, "green", 22, 8),
+            (90, 76, "yellow", 23, 7),
+            (90, 91, "red", 27, 3),
+            (90, 120, "red", 30, 0),
+            (40, 50, "green", 5, 5),
+            (300, 99, "red", 50, 0),
+        ):
+            screen.sample = {"rss": used, "limit": 100}
+            bar = f"[{colour}]{'█' * full}[/][dim]{'░' * empty}[/]"
+            self.assertIn(f" {bar} {percent(used)}", top._head(screen, width)[1], (width, used))
 
     def test_lists_share_the_lines_of_the_terminal(self):
         session = {"PROCESSLIST_ID": 7, "USER": "u", "COMMAND": "Sleep", "SECONDS": 1, "BYTES": 5}
@@ -138,6 +211,11 @@ class Full(unittest.TestCase):
             self.assertIn("Sleep", words)
         self.assertIn("purged", words)
         self.assertIn("digest", words)
+        for height, lines in ((12, (2, 1, 0, 0)), (24, (6, 8, 0, 0)), (48, (16, 10, 4, 4)), (60, (21, 17, 4, 4))):
+            words = drawn(screen, height)
+            shown = tuple(words.count(one) for one in ("\npool", "Sleep", "purged ", "digest   "))
+            # The titles are "pool", and "digest" before a list of them.
+            self.assertEqual((shown[0] - 1, *shown[1:]), lines, height)
 
 
 class Keys(unittest.TestCase):
@@ -266,6 +344,55 @@ class Ceiling(unittest.TestCase):
         self.assertNotIn("ceiling", drawn(Screen(Target(host="db1"))))
 
 
+class Looks(unittest.TestCase):
+    def look(self, ours: bool, *times: float, flavour: str = "mysql", **more: str) -> tuple[Screen, list[str]]:
+        server = mock.Mock(ours=ours, server={"flavour": flavour})
+        server.sample.side_effect = [{"time": time, "rss": 5000 + time} for time in times]
+        server.rows.side_effect = lambda statement: [{"OF": statement.split("FROM ")[1].split()[0]}]
+        screen = Screen(Target(host="db1"), _session=server, _sampler=server, **more)
+        for _ in times:
+            screen.refresh()
+        return screen, [call.args[0] for call in server.rows.call_args_list]
+
+    def test_only_a_server_with_memdiag_is_asked_for_its_lists(self):
+        screen, asked = self.look(True, 1.0)
+        self.assertEqual(screen.purges, [{"OF": "information_schema.MEMDIAG_PURGES"}])
+        self.assertEqual(screen.digests, [{"OF": "information_schema.MEMDIAG_DIGESTS"}])
+        screen, asked = self.look(False, 1.0)
+        self.assertEqual((screen.purges, screen.digests, len(asked)), ([], [], 1))
+
+    def test_sessions_come_in_the_order_that_was_chosen(self):
+        for flavour, table in (("mysql", "performance_schema.threads"), ("mariadb", "information_schema.PROCESSLIST")):
+            for order, column in (("memory", "BYTES"), ("time", "SECONDS")):
+                screen, (asked,) = self.look(False, 1.0, flavour=flavour, order=order)
+                self.assertEqual(screen.sessions, [{"OF": table}])
+                self.assertIn(f"ORDER BY {column} DESC", asked)
+
+    def test_five_minutes_are_in_view(self):
+        screen, _ = self.look(False, 1.0, 2.0, 301.0)
+        self.assertEqual((screen.history[0], screen.growth), ((1.0, 5001.0), 300))
+        screen, _ = self.look(False, 1.0, 2.0, 302.0)
+        self.assertEqual((screen.history[0], screen.growth), ((2.0, 5002.0), 300))
+        self.assertIsNone(Screen(Target(host="db1")).growth)
+
+
+class Begin(unittest.TestCase):
+    setUp = Names.setUp
+
+    def test_a_server_that_does_not_answer_is_told_without_a_screen(self):
+        options = parser().parse_args(["top", "--no-defaults", "-h", "db1"])
+        for down in ("it refused the login", ""):
+            with (
+                mock.patch("sys.stdin.isatty", lambda: True),
+                mock.patch("sys.stdout", mock.Mock(isatty=lambda: True)),
+                mock.patch.object(Screen, "refresh", lambda screen, down=down: setattr(screen, "down", down)),
+                mock.patch.object(top, "_show", side_effect=KeyboardInterrupt) as show,
+                self.assertRaisesRegex(Problem, down) if down else contextlib.nullcontext(),
+            ):
+                options.run(options)
+            self.assertEqual(show.called, not down)
+
+
 class Again(unittest.TestCase):
     def test_a_server_that_was_started_anew_has_not_grown_from_what_it_had(self):
         screen = Screen(Target(host="db1", ssl_mode="DISABLED"))
@@ -309,6 +436,14 @@ class Again(unittest.TestCase):
 
 
 class Receipt(unittest.TestCase):
+    def test_what_was_given_back(self):
+        text = '{"released_bytes": 34603008, "microseconds": 12345}'
+        screen = Screen(Target(host="db1"), _session=mock.Mock(rows=lambda _: [{"RECEIPT": text}]))
+        with mock.patch.object(screen, "refresh") as refresh:
+            screen._purge()
+        self.assertEqual(screen.message, "given back: 33.0 MiB in 12.3 ms")
+        refresh.assert_called_once()
+
     def test_what_is_no_receipt_ends_nothing(self):
         for text in ("", "[" * 100_000, "5", "{}", '{"released_bytes": 1, "microseconds": null}', None):
             screen = Screen(Target(host="db1"), _session=mock.Mock(rows=lambda _, text=text: [{"RECEIPT": text}]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memdiag.judge.unexplained import bytes_unexplained, file_backed, not_readable
 from memdiag.model.document import Column, Fact, Note, Part, Parts, Section, Table
-from memdiag.model.units import MIB, share, size
+from memdiag.model.units import MIB, size
 from memdiag.model.view import View
 
 # Pools with their own part; the others are added up.
@@ -214,7 +214,7 @@ def _stock(view: View) -> list:
                 f"The counters say {size(-rest)} more than is resident: counted memory that was never written takes no RSS."
             )
         )
-    elif rest is not None and share(rest, rss) and not not_readable(view):
+    elif rest is not None and rest > 0 and not not_readable(view):
         blocks.append(
             Note(
                 f"{size(rest)} are in neither buffer pool nor Performance Schema. After a start a fifth of RSS is usual:"

@@ -27,7 +27,7 @@ def section(view: View) -> Section:
     if not rows:
         result.blocks.append(Note(f"No stacks: {view.error('memdiag_profile')}."))
         return result
-    svg = (view.row("memdiag_profile_svg") or {}).get("SVG")
+    svg = view.row("memdiag_profile_svg").get("SVG")
     if isinstance(svg, str) and "<svg" in svg:
         result.blocks.append(
             Picture(

@@ -118,7 +118,7 @@ def _digests(view: View) -> list:
     if ours:
         rows = [
             [
-                (texts.get(row["DIGEST"]) or {}).get("DIGEST_TEXT") or row["DIGEST"] or "all others",
+                texts.get(row["DIGEST"], {}).get("DIGEST_TEXT") or row["DIGEST"] or "all others",
                 row["STATEMENTS"],
                 row["PEAK_BYTES"],
                 row["ACCUMULATED_BYTES"],
