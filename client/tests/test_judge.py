@@ -308,6 +308,21 @@ class Unexplained(unittest.TestCase):
         self.assertEqual(bytes_unexplained(view), 8 * GIB - 50 * MIB - 64 * MIB - GIB)
         self.assertEqual(once_higher(view), 0)
 
+    def test_locks_are_a_part_of_it_where_nothing_is_counted(self):
+        """They are a finding of their own. Performance Schema counts them with InnoDB's other heaps."""
+        held = [{"TRX_ID": n, "PROCESSLIST_ID": n, "LOCK_BYTES": bytes_} for n, bytes_ in enumerate((GIB, None, MIB))]
+        seconds = {"ROWS_LOCKED": 5, "ROWS_MODIFIED": 5, "SECONDS": 5}
+        locks = [row | seconds for row in held]
+        rest = 8 * GIB - 50 * MIB - 64 * MIB
+        for memory, transactions, expected in (
+            ([], [], rest),
+            ([], locks, rest - GIB - MIB),
+            ([instrument("memory/sql/THD::main_mem_root", GIB)], [], rest - GIB),
+            ([instrument("memory/sql/THD::main_mem_root", GIB)], locks, rest - GIB),
+        ):
+            found = named(stock(8 * GIB, memory=memory, transactions=transactions))
+            self.assertEqual(found["memory that is not counted"].bytes, expected)
+
     def test_retention_where_more_was_in_use_once(self):
         one = named(self.data(GIB, 7 * GIB))["unused pages"]
         self.assertEqual(one.verdict, "retention")
@@ -578,7 +593,7 @@ class Limits(unittest.TestCase):
         self.assertFalse(offered(8 * GIB, 500 * MIB))
         self.assertFalse(offered(0, 150 * MIB))
 
-    def test_growth_needs_a_line_and_time(self):
+    def test_growth_tells_an_hours_bytes_and_how_well_they_fit(self):
         def recording(step):
             return [{"time": 1e9 + 100 * n, "rss": 500 * MIB + n * step, "buffer_pool": 0} for n in range(10)]
 
@@ -589,12 +604,68 @@ class Limits(unittest.TestCase):
         calm = {one.holder for one in findings(View(data), recording(0))}
         self.assertNotIn("growth", calm)
 
+    def growth(self, samples, start=0.0, **sources):
+        """The finding of growth, of samples of time and RSS."""
+        recording = [{"time": start + time, "rss": rss, "buffer_pool": 0} for time, rss in samples]
+        found = findings(View(stock(600 * MIB, **sources)), recording)
+        return next((one for one in found if one.holder == "growth"), None)
+
+    def test_growth_needs_a_line_and_time(self):
+        def grows(seconds, an_hour, start=0.0):
+            """Whether that much growth an hour is told after this time."""
+            times = [seconds * n / 10 for n in range(11)]
+            return self.growth([(time, 500 * MIB + an_hour * time / 3600) for time in times], start) is not None
+
+        for start in (0.0, 1_800_000_000.0):
+            self.assertTrue(grows(900, 360 * MIB, start))
+            self.assertFalse(grows(900, 0, start))
+            self.assertFalse(grows(900, -360 * MIB, start))
+            self.assertTrue(grows(300, 360 * MIB, start))
+            self.assertFalse(grows(290, 360 * MIB, start))
+            self.assertTrue(grows(900, 9 * MIB, start))
+            self.assertFalse(grows(900, 7.5 * MIB, start))
+        self.assertIsNone(self.growth([(0, MIB), (900, 500 * MIB)]))  # two points always have a line
+
+        def jumps(bytes_of_jump):
+            """Every second sample is so much higher than a line of 3.6 GiB an hour."""
+            return self.growth([(60 * n, 500 * MIB + 60 * n * MIB + n % 2 * bytes_of_jump) for n in range(20)])
+
+        self.assertIn("fits 100%", jumps(MIB).evidence)
+        self.assertIsNone(jumps(2 * GIB))
+
+    def test_the_longest_growth_counts(self):
+        """A server that was restarted, or got other load, grows since then."""
+        for window, shown_as in ((86400, "24 h"), (21600, "6 h"), (3600, "60 min"), (900, "15 min")):
+            day = range(0, 2 * 86400 + 1, 60)
+            # Before that it fell by as much.
+            samples = [(time, 500 * MIB + abs(time - (2 * 86400 - window)) * MIB // 100) for time in day]
+            one = self.growth(samples)
+            self.assertIn(f"of the last {shown_as}", one.evidence)
+            self.assertAlmostEqual(one.bytes, 36 * MIB, delta=1)
+        # It grows no more.
+        self.assertIsNone(self.growth([(60 * n, min(500 + n, 600) * MIB) for n in range(2000)]))
+
+    def test_growth_that_will_soon_reach_the_limit(self):
+        """The machine has 16 GiB, and grows by a MiB a second for so many seconds."""
+
+        def of(seconds, available):
+            memory = [{"MemTotal": 16 * GIB, "MemAvailable": available}]
+            one = self.growth([(seconds * n / 10, (500 + seconds * n / 10) * MIB) for n in range(11)], meminfo=memory)
+            return one.severity, "reaches" in one.headline, "says nothing" in one.evidence
+
+        self.assertEqual(of(900, 8 * GIB), ("critical", True, False))
+        # A forecast is ten times as long as what was seen.
+        self.assertEqual(of(900, 9001 * MIB), ("warning", False, True))
+        self.assertEqual(of(890, 8 * GIB), ("warning", True, False))
+
     def test_what_a_server_had_before_its_restart_is_no_growth(self):
         """It grew until it was started anew, and is as large since."""
         recording = [{"time": 100.0 * n, "rss": min(300 + 20 * n, 530) * MIB, "buffer_pool": 0} for n in range(20)]
         data = stock(600 * MIB)
         self.assertIn("growth", {one.holder for one in findings(View(data), recording)})
         recording[12]["restarted"] = True
+        self.assertNotIn("growth", {one.holder for one in findings(View(data), recording)})
+        recording[2]["restarted"] = True
         self.assertNotIn("growth", {one.holder for one in findings(View(data), recording)})
         # The judge counts what the new process grew by.
         for n, row in enumerate(recording[12:]):
@@ -688,6 +759,23 @@ class HugePages(unittest.TestCase):
             budget_lines(view, {"innodb_buffer_pool_size": GIB}, None),
         )
 
+    def test_those_that_count_against_no_limit(self):
+        """A limit of the machine's memory counts them, and so does one above what the machine has besides them."""
+        for huge, pool, machine, limit, outside in (
+            (0, GIB, 16 * GIB, 2 * GIB, 0),
+            (GIB, GIB, 16 * GIB, 2 * GIB, GIB),
+            (3 * GIB, GIB, 16 * GIB, 2 * GIB, GIB),
+            (GIB, 3 * GIB, 16 * GIB, 2 * GIB, GIB),
+            (GIB, GIB, 3 * GIB, 3 * GIB - 5, 5),
+            (GIB, GIB, 3 * GIB, 3 * GIB, 0),
+            (GIB, GIB, 3 * GIB, 4 * GIB, 0),
+            (GIB, GIB, None, 4 * GIB, GIB),
+            (None, GIB, 16 * GIB, 2 * GIB, 0),
+        ):
+            data = self.data(huge or 0, meminfo=[{} if machine is None else {"MemTotal": machine}])
+            data["sources"]["process"]["rows"][0]["HugetlbPages"] = huge
+            self.assertEqual(View(data).huge_outside(limit, pool), outside, (huge, pool, machine, limit))
+
     def test_a_kernel_that_does_not_tell_huge_pages(self):
         data = self.data(0, variables=[{"large_pages": "ON"}])
         del data["sources"]["process"]["rows"][0]["HugetlbPages"]
@@ -709,6 +797,9 @@ class HugePages(unittest.TestCase):
             for n in range(10)
         ]
         self.assertNotIn("growth", [one.holder for one in findings(View(stock(600 * MIB)), rows)])
+        for in_rss in ("buffer_pool", "pool_in_rss"):
+            rows = [{"time": 100.0 * n, "rss": (500 + n) * MIB, in_rss: (300 + n) * MIB} for n in range(10)]
+            self.assertNotIn("growth", [one.holder for one in findings(View(stock(600 * MIB)), rows)])
 
 
 class Ranking(unittest.TestCase):

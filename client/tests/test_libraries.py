@@ -2,6 +2,7 @@
 
 import getpass
 import importlib
+import json
 import os
 import sys
 import tempfile
@@ -45,6 +46,25 @@ class Libraries(unittest.TestCase):
 
             with mock.patch.object(importlib, "import_module", imported):
                 self.assertIs(library("asks_for_a_name", "missing"), os)
+
+    def test_the_folder_of_the_distribution_comes_last(self):
+        """It has libraries of another Python, too, which are not to hide this one's. An empty name is this folder."""
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.object(sys, "path", [name for name in sys.path if name]),
+            mock.patch("memdiag.libraries._DEBIAN", folder),
+        ):
+            before = list(sys.path)
+            for name in ("first_of_debian", "second_of_debian"):
+                Path(folder, f"{name}.py").write_text("")
+                self.addCleanup(sys.modules.pop, name, None)
+            self.assertIs(library("json", "missing"), json)
+            self.assertEqual(sys.path, before)
+            for name in ("first_of_debian", "second_of_debian"):
+                self.assertEqual(library(name, "missing").__file__, str(Path(folder, f"{name}.py")))
+                self.assertEqual(sys.path, [*before, folder])
+            self.assertRaises(Problem, library, "no_such_library_of_memdiag", "missing")
+            self.assertEqual(sys.path, [*before, folder])
 
     def test_a_library_that_is_missing(self):
         with self.assertRaisesRegex(Problem, "install it"):

@@ -64,14 +64,29 @@ class OptionFiles(Scratch):
             ):
                 link.bind(path)
                 self.assertEqual(target({}).socket, path)
-                with mock.patch("os.geteuid", return_value=4321):
-                    if os.lstat(path).st_uid:
-                        self.assertEqual(target({}).socket, "/nowhere")
+                mine = os.lstat(path).st_uid
+                with mock.patch("os.geteuid", return_value=4321), mock.patch("pwd.getpwnam") as asked:
+                    for of_mysql, found in (
+                        (mock.Mock(pw_uid=4322), path if mine == 0 else "/nowhere"),
+                        (KeyError("mysql"), path if mine == 0 else "/nowhere"),
+                        (mock.Mock(pw_uid=mine), path),
+                    ):
+                        asked.side_effect = [of_mysql]
+                        self.assertEqual(target({}).socket, found)
+                    asked.assert_called_with("mysql")
                 if not os.geteuid():
                     os.chown(path, 4321, -1)
                     self.assertEqual(target({}).socket, "/nowhere")
+                    with mock.patch("pwd.getpwnam", return_value=mock.Mock(pw_uid=4321)):
+                        self.assertEqual(target({}).socket, path)
                     os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
                     self.assertEqual(target({}).socket, "/nowhere")
+            Path(path).unlink()
+            Path(path).write_text("")
+            # Root and the server alone write into other folders.
+            for there, found in ((path, "/nowhere"), ("/etc/passwd", "/etc/passwd")):
+                with mock.patch("memdiag.connect.options.SOCKETS", ("/nowhere", there)):
+                    self.assertEqual(target({}).socket, found)
 
     def test_files_that_include_each_other(self):
         """Each reads all others, ten deep: they would be read 12 to the power of 10 times."""

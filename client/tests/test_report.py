@@ -10,13 +10,14 @@ from memdiag.anonymize import Names, anonymized
 from memdiag.commands.report import collected, file_name
 from memdiag.connect.options import Target
 from memdiag.judge.holders import BY_NAME
-from memdiag.model.document import Finding, Part, Parts, Table
+from memdiag.model.document import Finding, Line, Part, Parts, Series, Table
 from memdiag.model.units import shown, size
 from memdiag.model.view import View
 from memdiag.model.words import cell_width, wrap
 from memdiag.render import html, markdown, text
 from memdiag.render import json as as_json
-from memdiag.render.page import Page, cells
+from memdiag.render.page import Page, cells, series_grid
+from memdiag.report import host
 from memdiag.report.build import headline, report
 
 from tests import fixtures
@@ -172,6 +173,105 @@ class Sums(unittest.TestCase):
                 for column in block.columns
             }
             self.assertEqual({one for one in wanted if "allocated" not in titles[one]}, set())
+
+    def test_a_chart_without_a_picture(self):
+        """Text and Markdown have its first, lowest, highest and last value."""
+        lines = [
+            Line("a", [None, 5.0, 9.0, None, 2.0, 7.0, None], what="what a is"),
+            Line("b", [None, None]),
+            Line("c", [3.0]),
+        ]
+        for unit in ("bytes", "count"):
+            head, rows, right = series_grid(Series("x", "X", [0.0] * 7, lines, "its source", unit=unit))
+            self.assertEqual(head, ["", "first", "lowest", "highest", "last", "what it is"])
+            self.assertEqual(
+                rows,
+                [
+                    ["a", *(shown(value, unit) for value in (5.0, 2.0, 9.0, 7.0)), "what a is"],
+                    ["c", *(shown(3.0, unit) for _ in range(4)), ""],
+                ],
+            )
+            self.assertEqual(right, [False, *[True] * 4, False])
+
+    def test_figures_of_our_servers_host(self):
+        """MEMDIAG_HOST has doubles, words, and rows that decide nothing."""
+
+        def row(subject, name, number, unit="", value=None):
+            return {"SUBJECT": subject, "NAME": name, "NUMBER": number, "VALUE": value, "UNIT": unit, "SOURCE": "/s"}
+
+        told = [
+            row("process", "VmRSS", 5.0, "bytes"),
+            row("process", "VmLib", 5.0, "bytes"),
+            row("process", "Threads", 7.0, "count"),
+            row("memory", "MemTotal", 9.0, "bytes"),
+            row("memory", "Dirty", 9.0, "bytes"),
+            row("pressure", "some.avg10", 1.5, "%"),
+            row("pressure", "some.total", 3.0, "µs"),
+            row("oom", "oom_score", 666.0),
+            row("kernel", "overcommit_ratio", 12.5),
+            row("cgroup", "limit", None, "bytes", "max"),
+            row("cgroup", "swap_limit", None, "bytes", ""),
+            row("cgroup", "oom_kills", None, "count"),
+            row("huge_pages", "free", None, "pages"),
+            row("huge_pages", "pool.sql", 0.0, "bytes"),
+            row("huge_pages", "pool.x", 2.0, "bytes"),
+            row("other", "x", 0.0, "s"),
+        ]
+        (table,) = (
+            block for block in host.section(View(stock(5 * MIB, memdiag_host=told))).blocks if block.kind == "table"
+        )
+        self.assertEqual(
+            table.rows,
+            [
+                ["the process", "VmRSS", 5, "", "/s"],
+                ["the process", "Threads", "", 7, "/s"],
+                ["the machine", "MemTotal", 9, "", "/s"],
+                ["pressure stall information", "some.avg10", "", "1.5 %", "/s"],
+                ["pressure stall information", "some.total", "", "3 µs", "/s"],
+                ["the kernel's choice of whom to kill", "oom_score", "", 666, "/s"],
+                ["settings of the kernel", "overcommit_ratio", "", 12.5, "/s"],
+                ["the control group", "limit", "", "max", "/s"],
+                ["the control group", "swap_limit", None, "", "/s"],
+                ["the control group", "oom_kills", "", None, "/s"],
+                ["huge pages", "free", "", None, "/s"],
+                ["huge pages", "pool.x", 2, "", "/s"],
+                ["other", "x", "", "0 s", "/s"],
+            ],
+        )
+
+    def test_sessions_by_pool(self):
+        """The server has a row for each holder and pool."""
+
+        def row(session, pool, bytes_, digest=None):
+            return {
+                "HOLDER": "session" if session else "ended",
+                "PROCESSLIST_ID": session,
+                "USER": "u",
+                "DIGEST": digest,
+                "POOL": pool,
+                "BYTES": bytes_,
+            }
+
+        told = [
+            row(5, "session", 3),
+            row(5, "statement", 10),
+            row(None, "session", 40),
+            row(5, "session", 9),
+            row(6, "session", None),
+            row(6, "statement", -2),
+            row(5, "session", 100, "d"),
+        ]
+        blocks = [one for section in report(stock(5 * MIB, memdiag_sessions=told)).sections for one in section.blocks]
+        (table,) = (one for one in blocks if isinstance(one, Table) and one.id == "sessions-by-pool")
+        self.assertEqual(
+            table.rows,
+            [
+                ["session", 5, "u", "d", 100, "session", 100],
+                ["ended", None, "u", None, 40, "session", 40],
+                ["session", 5, "u", None, 22, "session", 12],
+                ["session", 6, "u", None, -2, "session", 0],
+            ],
+        )
 
     def test_pools_without_a_peak_are_named(self):
         for name in fixtures.names():

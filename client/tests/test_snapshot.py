@@ -85,6 +85,35 @@ class Privileges(unittest.TestCase):
         self.assertIn("PROCESS", fact.what)
 
 
+class Flavours(unittest.TestCase):
+    def test_the_version_or_its_comment_names_the_server(self):
+        """A MariaDB whose option `version` is set has another VERSION(). Packages have other comments."""
+        for version, comment, tables, flavour in (
+            ("9.7.4", "MySQL Community Server - GPL", (), "mysql"),
+            ("10.11.6-MariaDB-log", "Source distribution", (), "mariadb"),
+            ("10.11.6", "mariadb.org binary distribution", (), "mariadb"),
+            ("8.4.13-13", "Percona Server (GPL), Release 13", (), "percona"),
+            ("9.7.4-memdiag", "MySQL Community Server - GPL", ("MEMDIAG_POOLS", "MEMDIAG_LEDGER"), "memdiag"),
+            ("9.7.4", "Percona Server (GPL)", ("MEMDIAG_LEDGER",), "memdiag"),
+            ("9.7.4", "MySQL Community Server - GPL", ("MEMDIAG_POOLS",), "mysql"),
+        ):
+
+            class Server(OldServer):
+                def answer(self, statement, version=version, comment=comment, tables=tables):
+                    if KNOWN in statement:
+                        return ["TABLE_NAME", "COLUMN_NAME"], [(name, "POOL") for name in tables]
+                    names, rows = super().answer(statement)
+                    if statement.startswith("SELECT VERSION()"):
+                        rows = [(version, *rows[0][1:])]
+                    if statement.startswith("SHOW GLOBAL VARIABLES"):
+                        rows = [(name, comment if name == "version_comment" else value) for name, value in rows]
+                    return names, rows
+
+            with self.subTest(version, comment=comment):
+                server = snapshot_of(Server(STOCK))["server"]
+                self.assertEqual((server["version"], server["comment"], server["flavour"]), (version, comment, flavour))
+
+
 class Peers(unittest.TestCase):
     """The process on the other end of a socket is the server, or it forwards the socket of another host's server."""
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import os
 import threading
 import time
@@ -258,7 +259,9 @@ class Stopped(unittest.TestCase):
 
     setUp = Names.setUp
 
-    def shown(self, screen: Screen) -> tuple[threading.Thread, int, list[BaseException]]:
+    def shown(
+        self, screen: Screen, out: io.StringIO | None = None
+    ) -> tuple[threading.Thread, int, list[BaseException]]:
         """Runs the screen; its keys are written into the handle."""
         read, write = os.pipe()
         faults: list[BaseException] = []
@@ -273,7 +276,7 @@ class Stopped(unittest.TestCase):
             stack.callback(os.close, read)
             stack.callback(os.close, write)
             stack.enter_context(mock.patch.object(top, "_raw_keys", lambda: contextlib.nullcontext(read)))
-            stack.enter_context(mock.patch("sys.stdout", io.StringIO()))
+            stack.enter_context(mock.patch("sys.stdout", out or io.StringIO()))
             self.addCleanup(stack.pop_all().close)
         thread = threading.Thread(target=show, daemon=True)
         thread.start()
@@ -320,6 +323,68 @@ class Stopped(unittest.TestCase):
             thread, _, faults = self.shown(screen)
             thread.join(20)
         self.assertEqual([str(fault) for fault in faults], ["a fault"])
+
+    def test_the_screen_is_drawn_before_a_key_is_obeyed(self):
+        class Terminal(io.StringIO):
+            def isatty(self) -> bool:
+                return True
+
+        out = Terminal()
+        screen = Screen(Target(host="db1"))
+        screen.message = "a message"
+        with mock.patch.dict(os.environ, {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}):
+            thread, keys, faults = self.shown(screen, out)
+            os.write(keys, b"q")
+            thread.join(20)
+        self.assertEqual((thread.is_alive(), faults), (False, []))
+        self.assertIn("a message", out.getvalue())
+
+    def looks(self, every: float, longest_look: float, question: str = "") -> list[float]:
+        """The moments of looks in 30 seconds. The clock goes on while the screen waits for a key."""
+        now, found = 0.0, []
+
+        class Worker:
+            def __call__(self, look):
+                look()
+
+            def is_busy(self):
+                return bool(found) and now < found[-1] + longest_look
+
+        def wait_for_key(handles, _, __, seconds):
+            nonlocal now
+            self.assertTrue(0 <= seconds <= 0.5)
+            now += seconds
+            return handles if now > 30 else [], [], []
+
+        clock = mock.Mock(wraps=time)
+        clock.monotonic = lambda: now
+        screen = Screen(Target(host="db1"), question=question)
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.addCleanup(os.close, write)
+        os.write(write, b"nq")
+        with (
+            mock.patch.object(top, "time", clock),
+            mock.patch.object(top, "_Worker", Worker),
+            mock.patch.object(top.select, "select", wait_for_key),
+            mock.patch.object(top, "_raw_keys", lambda: contextlib.nullcontext(read)),
+            mock.patch.object(screen, "refresh", lambda: found.append(now)),
+            mock.patch("sys.stdout", io.StringIO()),
+        ):
+            top._show(screen, every)
+        return found
+
+    def test_a_pause_is_between_the_end_of_a_look_and_the_next(self):
+        for longest_look in (0, 2):
+            found = self.looks(5.2, longest_look)
+            self.assertEqual(len(found), 4 if longest_look else 5)
+            self.assertAlmostEqual(found[0], 5.2)
+            for before, after in itertools.pairwise(found):
+                # It sees each tenth of a second whether the look has ended.
+                self.assertAlmostEqual(after - before, longest_look + 5.2, delta=0.11 if longest_look else 1e-6)
+
+    def test_a_question_is_not_overtaken_by_a_look(self):
+        self.assertEqual(self.looks(5.2, 0, question="y or n"), [])
 
     def test_no_report_is_begun_at_the_end(self):
         """Its file would be left half written."""

@@ -2,6 +2,8 @@
 
 #include "mysys/memdiag/accounting/thread_bytes.h"
 
+#include <limits.h>
+
 #include <atomic>
 #include <latch>
 #include <thread>
@@ -75,6 +77,43 @@ TEST_F(Sessions, WhatIsFreedByTheLastDestructorsIsCounted) {
   }).join();
   EXPECT_EQ(0, sessions::holdings().gone[of_session]);
   pthread_key_delete(key);
+}
+
+/** A thread that was linked again in the last round would stay linked, and its
+memory would be read when another thread has it. */
+TEST_F(Sessions, WhatIsFreedInTheLastRoundOfDestructorsIsCounted) {
+  give_back(Pool::session, take(Pool::session));
+  const size_t threads = sessions::holdings().threads.size();
+  static pthread_key_t key;
+  static int rounds;
+  rounds = 0;
+  ASSERT_EQ(0, pthread_key_create(&key, [](void *block) {
+              if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
+                (void)pthread_setspecific(key, block);
+              else
+                give_back(Pool::session, block);
+            }));
+  std::thread([] {
+    ASSERT_EQ(0, pthread_setspecific(key, take(Pool::session)));
+  }).join();
+  EXPECT_EQ(PTHREAD_DESTRUCTOR_ITERATIONS, rounds);
+  const Holdings held = sessions::holdings();
+  EXPECT_EQ(threads, held.threads.size());
+  EXPECT_EQ(0, held.gone[of_session]);
+  pthread_key_delete(key);
+}
+
+TEST_F(Sessions, AThreadThatTookNothingEndsAStatementOfNoBytes) {
+  std::thread([] {
+    for (uint64_t number = 0; number < 3; ++number) {
+      EXPECT_FALSE(sessions::statement_bytes());
+      const sessions::Statement_bytes ended = sessions::end_statement();
+      EXPECT_EQ(number, ended.number);
+      EXPECT_EQ(0u, ended.taken);
+      EXPECT_EQ(0, ended.growth);
+      EXPECT_EQ(0, ended.peak);
+    }
+  }).join();
 }
 
 TEST_F(Sessions, TheSumIsWhatLives) {

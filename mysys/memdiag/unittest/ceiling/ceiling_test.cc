@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -26,10 +27,13 @@
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/attention.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/unittest/asleep.h"
 #include "mysys/memdiag/unittest/giver.h"
 
 namespace memdiag::ceiling {
 namespace {
+
+using memdiag_test::is_asleep;
 
 constexpr int64_t mb = 1 << 20;
 
@@ -125,6 +129,75 @@ bool until(Holds holds) {
   for (int i = 0; i < 1000 && !holds(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return holds();
+}
+
+constexpr uint64_t an_hour_us = 3'600'000'000;
+
+/** A thread that has seen no end goes to sleep under the mutex. An end that
+came between would not wake it. */
+TEST(Ceiling_rounds, a_round_ends_under_the_mutex) {
+  Rounds rounds;
+  std::atomic<pid_t> id{0};
+  std::atomic<bool> ended{false};
+  rounds.hold();
+  std::thread ending([&] {
+    id = gettid();
+    rounds.end_one();
+    ended = true;
+  });
+  EXPECT_TRUE(until([&] { return ended || is_asleep(id); }));
+  EXPECT_FALSE(ended);
+  EXPECT_EQ(0u, rounds.ended());
+  rounds.let_go();
+  ending.join();
+  EXPECT_EQ(1u, rounds.ended());
+}
+
+TEST(Ceiling_rounds, a_wait_ends_with_the_next_round_or_its_time) {
+  Rounds rounds;
+  rounds.wait(0, 1);
+  rounds.end_one(false);
+  rounds.wait(0, an_hour_us);
+  EXPECT_EQ(1u, rounds.ended());
+  std::atomic<pid_t> id{0};
+  std::thread waiting([&] {
+    id = gettid();
+    rounds.wait(1, an_hour_us);
+  });
+  EXPECT_TRUE(until([&id] { return is_asleep(id); }));
+  rounds.end_one();
+  waiting.join();
+  EXPECT_EQ(2u, rounds.ended());
+}
+
+/** The kernel is asked about 2,048 pages at a time. */
+TEST(Ceiling_blocks, only_pages_of_the_block_are_untouched) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  constexpr size_t pages = 4100;
+  const size_t size = (pages + 2) * page;
+  void *const mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, mapping);
+  (void)madvise(mapping, size, MADV_NOHUGEPAGE);
+  char *const begin = static_cast<char *>(mapping) + page;
+  const auto untouched_pages = [&](size_t offset, size_t bytes) {
+    const Block block{reinterpret_cast<uintptr_t>(begin) + offset, bytes,
+                      INT64_MAX};
+    return static_cast<size_t>(untouched_bytes(block)) / page;
+  };
+  for (const size_t count : {size_t{1}, size_t{2047}, size_t{2048},
+                             size_t{2049}, size_t{4096}, pages}) {
+    EXPECT_EQ(count, untouched_pages(0, count * page));
+    EXPECT_EQ(count, untouched_pages(0, count * page - 1));
+    EXPECT_EQ(count, untouched_pages(page / 2, count * page - page / 2));
+    EXPECT_EQ(count + 1, untouched_pages(page / 2, count * page));
+  }
+  for (size_t i = 0; i < pages; i += 4) begin[i * page] = 1;
+  EXPECT_EQ(pages - pages / 4, untouched_pages(0, pages * page));
+  const Block counted{reinterpret_cast<uintptr_t>(begin), pages * page, 5};
+  EXPECT_EQ(5, untouched_bytes(counted)) << "no more than was counted";
+  munmap(mapping, size);
+  EXPECT_EQ(0, untouched_bytes(counted)) << "it was freed";
 }
 
 class Ceiling : public testing::Test {
@@ -1041,7 +1114,9 @@ TEST_F(Ceiling, with_the_turn_each_document_waits_for_room) {
   EXPECT_TRUE(room_for_commit(150 * mb));
   std::array<uint64_t, 3> waited_us{};
   unsigned calls_of_first = 0;
+  std::atomic<pid_t> id{0};
   std::thread other([&] {
+    id = gettid();
     on_event(true, 0, 0);
     begin(0);
     thread.text_waited_us = longest_ask_us;
@@ -1058,6 +1133,7 @@ TEST_F(Ceiling, with_the_turn_each_document_waits_for_room) {
     transaction_ended();
     end();
   });
+  EXPECT_TRUE(until([&id] { return is_asleep(id); }));
   {
     const Giver giver(longest_ask_us / 16, false);
     other.join();
@@ -1809,10 +1885,14 @@ namespace {
 template <typename Call>
 uint64_t clock_of(Call call) {
   std::atomic<bool> ended{false};
+  std::atomic<pid_t> id{0};
   std::thread other([&] {
+    id = gettid();
     call();
     ended = true;
   });
+  EXPECT_TRUE(until([&] { return ended || is_asleep(id); }))
+      << "it looks again and again";
   const uint64_t began_us = now_us;
   while (!ended) {
     now_us += 100'000;

@@ -62,6 +62,13 @@ TEST(Mallctl, EverySizeIsTheLibrarys) {
   }
 }
 
+TEST(Mallctl, AControlThatIsOnlyWrittenIsNotRead) {
+  unsigned value = 7;
+  EXPECT_EQ(EPERM,
+            mallctl::read_raw(Ctl::tcache_destroy, 0, &value, sizeof value));
+  EXPECT_EQ(EPERM, mallctl::read<Ctl::tcache_destroy>().error());
+}
+
 TEST(Mallctl, ReadsOfTheListedType) {
   const auto version = mallctl::read<Ctl::version>();
   ASSERT_TRUE(version);

@@ -2,11 +2,19 @@
 
 #include "mysys/memdiag/pages/regions.h"
 
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <iterator>
 #include <latch>
 #include <random>
 #include <thread>
@@ -15,6 +23,7 @@
 #include <jemalloc/jemalloc.h>
 
 #include "mysys/memdiag/base/fault.h"
+#include "mysys/memdiag/pages/extents.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "mysys/memdiag/upstream/hooks.h"
 
@@ -93,6 +102,79 @@ TEST(Regions, WhatIsNotMappedIsNotResident) {
   for (size_t i = 0; i < 100; ++i) mapping.begin()[i * page] = 1;
   munmap(mapping.begin() + 30 * page, 11 * page);
   EXPECT_EQ(89 * page, resident_bytes(mapping.begin(), 100 * page));
+}
+
+/** From now on the kernel refuses each ioctl() of the calling thread, as one
+does that does not know PAGEMAP_SCAN. */
+bool refuse_ioctl() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{std::size(program), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/** The lowest descriptor that is free. */
+int free_descriptor() {
+  const int free = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  close(free);
+  return free;
+}
+
+TEST(Regions, AKernelThatDoesNotScanIsAskedAnotherWay) {
+  constexpr size_t pages = 5000;
+  const Mapping mapping(pages * page);
+  for (size_t i = 0; i < pages; i += 2) mapping.begin()[i * page] = 1;
+  const auto begin = reinterpret_cast<uintptr_t>(mapping.begin());
+  const memdiag::Address_range range{begin, begin + pages * page};
+  const int free_before = free_descriptor();
+  {
+    const memdiag::Page_scan scan;
+    EXPECT_EQ(bool{scan}, free_descriptor() != free_before);
+    memdiag::Presence presence(range, &scan);
+    EXPECT_EQ(pages / 2 * page, presence.bytes(range));
+    EXPECT_EQ(bool{scan}, presence.scanned());
+  }
+  EXPECT_EQ(free_before, free_descriptor());
+  EXPECT_EQ(0, in_child([&] {
+              const memdiag::Page_scan of_before;
+              if (!refuse_ioctl()) return 0;
+              const int free_then = free_descriptor();
+              const memdiag::Page_scan none;
+              if (none) return 1;
+              if (free_descriptor() != free_then) return 2;
+              for (const memdiag::Page_scan *scan : {&none, &of_before}) {
+                memdiag::Presence presence(range, scan);
+                uint64_t huge_bytes = 0;
+                if (presence.bytes(range, &huge_bytes) != pages / 2 * page)
+                  return 3;
+                if (presence.scanned() || huge_bytes != 0) return 4;
+              }
+              return 0;
+            }));
+}
+
+/** Otherwise a ledger would take 0 for what is in huge pages. */
+TEST(Regions, HugePagesAreKnownIfTheKernelToldOfAllParts) {
+  const Mapping mapping(10 * page);
+  memset(mapping.begin(), 1, 10 * page);
+  const auto begin = reinterpret_cast<uintptr_t>(mapping.begin());
+  const memdiag::Address_range good{begin, begin + 10 * page};
+  // The kernel does not scan what no process can have.
+  constexpr uintptr_t beyond = uintptr_t{1} << 52;
+  const memdiag::Address_range bad{beyond, beyond + page};
+  const auto known = [](std::vector<memdiag::Address_range> ranges) {
+    const auto found = memdiag::extents::walk(ranges);
+    EXPECT_TRUE(found);
+    EXPECT_EQ(10 * page, found->total());
+    return found->huge_known;
+  };
+  EXPECT_EQ(bool{memdiag::Page_scan{}}, known({good}));
+  EXPECT_FALSE(known({good, bad}));
+  EXPECT_FALSE(known({bad, good}));
 }
 
 TEST(Regions, StacksAreLookedAtFromTheirEnd) {

@@ -1,6 +1,8 @@
 /* Threads that are bound to the pool `connection`: the pool has the blocks that
 they take from malloc(), and no blocks of other threads. Any thread may free. */
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <barrier>
@@ -177,6 +179,47 @@ TEST_F(Connection, AThreadThatIsBoundAgainLeavesTheFormerPool) {
     EXPECT_EQ(Pool::group_replication, owner_of(block));
     free(block);
   }).join();
+}
+
+/** Threads are counted where they are, also after an arena that they could not
+have. */
+FRESH_TEST(Binding, AThreadThatCannotBeBoundStaysWhereItWas) {
+  if (!mallctl::serves_malloc()) GTEST_SKIP() << "malloc() is a sanitizer's";
+  const auto arena_of_thread = [] {
+    return mallctl::read<Ctl::thread_arena>().value();
+  };
+  const auto bind = [](Pool which) {
+    rlimit limit{0, RLIM_INFINITY};
+    // No arena can be made then.
+    if (which == Pool::group_replication) setrlimit(RLIMIT_AS, &limit);
+    pools::bind_thread(which);
+    limit.rlim_cur = RLIM_INFINITY;
+    setrlimit(RLIMIT_AS, &limit);
+  };
+  cpu_set_t four;
+  CPU_ZERO(&four);
+  for (const int cpu : {0, 1, 2, 3}) CPU_SET(cpu, &four);
+  pools::map_cpus(&four, sizeof four);
+  unsigned first = 0;
+  std::thread([&] {
+    bind(Pool::connection);
+    first = arena_of_thread();
+    EXPECT_EQ(Pool::connection, pools::owner_of_arena(first));
+    bind(Pool::group_replication);
+    pools::for_each_arena(Pool::group_replication,
+                          [](unsigned) { ADD_FAILURE() << "it was made"; });
+    EXPECT_EQ(first, arena_of_thread());
+    std::thread([&] {
+      bind(Pool::connection);
+      EXPECT_NE(first, arena_of_thread()) << "one thread has the first";
+    }).join();
+  }).join();
+  for (int i = 0; i < 3; ++i)
+    std::thread([&] {
+      bind(Pool::connection);
+      EXPECT_EQ(first, arena_of_thread()) << "no thread has it";
+    }).join();
+  pools::map_allowed_cpus();
 }
 
 /** An arena for each CPU at first, and then one for sixteen threads. */

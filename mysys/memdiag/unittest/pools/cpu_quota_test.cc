@@ -7,6 +7,7 @@
 #include <string>
 
 #include "mysys/memdiag/pools/cpus.h"
+#include "mysys/memdiag/pools/sharing.h"
 #include "mysys/memdiag/unittest/file_tree.h"
 
 namespace memdiag_test {
@@ -140,6 +141,18 @@ TEST_F(Cpu_quota, ManyAndLongMounts) {
   EXPECT_EQ(4u, cpus());
   write("/proc/self/cgroup", "0::/" + std::string(5000, 'z') + "\n");
   EXPECT_EQ(no_quota, cpus());
+  // The group's path fits, but not behind that of the mount.
+  write("/proc/self/cgroup", "0::/" + std::string(4085, 'z') + "\n");
+  EXPECT_EQ(no_quota, cpus()) << "not that of a group above it";
+}
+
+/** Other programs of tests end that before they begin. */
+TEST(Sharing, AllCpusShareOneArenaAtFirst) {
+  EXPECT_TRUE(pools::shares_one_arena());
+  pools::share_one_arena(false);
+  EXPECT_FALSE(pools::shares_one_arena());
+  pools::share_one_arena(true);
+  EXPECT_TRUE(pools::shares_one_arena());
 }
 
 /** The last mount covers those before. */

@@ -291,6 +291,43 @@ FRESH_TEST(Cpus, NoThreadPausesWhileTheServerStarts) {
   pools::share_one_arena(false);
 }
 
+/** Those without an account are of no use to listeners, with and without a
+shard. */
+FRESH_TEST(Cpus, BlocksOfAnAccountAreAnnouncedAlsoWithoutAShard) {
+  const Allowed_cpus allowed(first_cpus(2));
+  cpu_of_thread = 0;
+  static int64_t announced[3];
+  pools::set_block_listener(
+      [](Pool owner, pools::Account account, int64_t bytes) noexcept {
+        if (owner == Pool::session && account < std::size(announced))
+          announced[account] += bytes;
+      });
+  const auto announced_by = [](pools::Account account) {
+    std::fill(std::begin(announced), std::end(announced), 0);
+    void *const block = pools::allocate(Pool::session, 100, false, account);
+    const auto size = static_cast<int64_t>(memdiag::placed::usable(100));
+    for (pools::Account each = 0; each < std::size(announced); ++each)
+      EXPECT_EQ(each == account && each != 0 ? size : 0, announced[each]);
+    const int64_t taken = announced[account];
+    pools::free(Pool::session, block, 100, account);
+    EXPECT_EQ(0, announced[account]);
+    return taken;
+  };
+  auto &state = pools::state_of(Pool::session);
+  for (const bool has_shard : {true, false}) {
+    std::vector<std::unique_ptr<pools::Shard_lock>> locks;
+    while (!has_shard && (locks.empty() || locks.back()->is_mine()))
+      locks.push_back(std::make_unique<pools::Shard_lock>(&state, 0));
+    const uint64_t bypasses = pools::counters(Pool::session).bypasses;
+    EXPECT_EQ(0, announced_by(0));
+    EXPECT_LT(0, announced_by(1));
+    EXPECT_LT(0, announced_by(2));
+    EXPECT_EQ(has_shard ? 0u : 6u,
+              pools::counters(Pool::session).bypasses - bypasses);
+  }
+  pools::set_block_listener(nullptr);
+}
+
 /** A machine with many CPUs has no fewer arenas. */
 FRESH_TEST(Cpus, BlocksWithoutACacheHaveFourArenasOnAnyMachine) {
   for (const unsigned cpus : {1u, 15u, 64u, 96u, 128u, 256u})

@@ -5,8 +5,19 @@
 #include <mutex>
 #include <thread>
 
+#include "mysys/memdiag/accounting/digests.h"
+#include "mysys/memdiag/accounting/scopes.h"
+#include "mysys/memdiag/accounting/thread_bytes.h"
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/taker.h"
+#include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/uncached.h"
+#include "mysys/memdiag/profiling/profiler.h"
+#include "mysys/memdiag/purging/policies.h"
+#include "mysys/memdiag/purging/purge_log.h"
+#include "mysys/memdiag/routes/routes.h"
+#include "mysys/memdiag/unittest/asleep.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -148,6 +159,70 @@ TEST(Fork, BackgroundThreadOfAChild) {
         return 0;
       }));
   EXPECT_TRUE(mallctl::read<Ctl::background_thread>().value());
+}
+
+/** fork() holds these mutexes, and no other thread may have one of them then.
+The child would find it locked for ever. */
+TEST(Fork, WhatItHoldsIsHeld) {
+  struct Held {
+    const char *name;
+    void (*hold)();
+    void (*let_go)();
+    /** Takes the mutex. */
+    void (*use)();
+  };
+  constexpr Held all[] = {
+      {"arenas", [] { pools::hold_arenas(); },
+       [] { pools::let_go_of_arenas(); },
+       [] { (void)pools::make_arena(pool, 0); }},
+      {"threads", [] { memdiag::sessions::hold_threads(); },
+       [] { memdiag::sessions::let_go_of_threads(false); },
+       [] { (void)memdiag::sessions::holdings(); }},
+      {"digests", [] { memdiag::sessions::hold_digests(); },
+       [] { memdiag::sessions::let_go_of_digests(); },
+       [] { (void)memdiag::sessions::digests(); }},
+      {"scopes", [] { memdiag::scopes::hold(); },
+       [] { memdiag::scopes::let_go(); },
+       [] { (void)memdiag::scopes::survivors(); }},
+      {"regions", [] { memdiag::regions::hold(); },
+       [] { memdiag::regions::let_go(false); },
+       [] { memdiag::regions::remove(&block_of_handler); }},
+      {"routes", [] { memdiag::routes::hold(); },
+       [] { memdiag::routes::let_go(); }, [] { (void)memdiag::routes::all(); }},
+      {"policies", [] { memdiag::policies::hold(); },
+       [] { memdiag::policies::let_go(); },
+       [] { (void)memdiag::policies::set(memdiag::Policy::dirty_limit, ""); }},
+      {"purges", [] { purging::hold_purges(); },
+       [] { purging::let_go_of_purges(); }, [] { (void)purging::purge(pool); }},
+      {"purge log", [] { memdiag::purge_log::hold(); },
+       [] { memdiag::purge_log::let_go(); },
+       [] { (void)memdiag::purge_log::all(); }},
+      {"profiler", [] { memdiag::profiling::hold(); },
+       [] { memdiag::profiling::let_go(false); },
+       [] { memdiag::profiling::switch_off(); }},
+      {"rounds", [] { memdiag::ceiling::rounds.hold(); },
+       [] { memdiag::ceiling::rounds.let_go(); },
+       [] { memdiag::ceiling::rounds.end_one(); }}};
+  for (const Held &each : all) {
+    std::atomic<bool> may_use{false};
+    std::atomic<bool> used{false};
+    std::atomic<pid_t> id{0};
+    std::thread user([&] {
+      id = gettid();
+      while (!may_use) sched_yield();
+      each.use();
+      used = true;
+    });
+    while (id == 0) sched_yield();
+    each.hold();
+    may_use = true;
+    while (!used && !is_asleep(id)) sched_yield();
+    const bool was_used = used;
+    each.let_go();
+    user.join();
+    EXPECT_FALSE(was_used) << each.name;
+    EXPECT_TRUE(used) << each.name;
+  }
 }
 
 /** Threads that do something over and over while this one forks. They rest

@@ -1,14 +1,18 @@
 /* The table of live samples: what is removed has gone, also where one address
-has two samples for a moment. */
+has two samples for a moment. The table of their sites: what it has room for. */
 
 #include "mysys/memdiag/profiling/sample_table.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "mysys/memdiag/profiling/site_table.h"
 
 namespace memdiag::profiling {
 namespace {
@@ -139,6 +143,80 @@ TEST(Sample_table, TwoThreadsWithTheSameAddressLeaveNothing) {
   begun = no_more;
   other.join();
   EXPECT_EQ(0u, left);
+}
+
+/** Adds sites until there is no room.
+@param depth  of their stacks
+@return how many there were */
+uint32_t fill(Site_table *table, size_t depth) {
+  std::vector<uintptr_t> frames(depth);
+  for (uint32_t number = 1;; ++number) {
+    std::fill(frames.begin(), frames.end(), number);
+    const Stack stack{frames, 0, number};
+    const uint32_t added = table->add(Pool::session, 5, stack, 100, 1.5);
+    if (added == number) continue;
+    EXPECT_EQ(0u, added);
+    return number - 1;
+  }
+}
+
+/** Stacks of the mean depth use up the room for sites and that for frames. */
+TEST(Site_table, StaysInItsMemory) {
+  constexpr size_t frames = 40;
+  size_t last_sites = 0;
+  for (size_t bytes = 0; bytes < 100'000; bytes += 8) {
+    const size_t sites = Site_table::sites_in(bytes);
+    ASSERT_LE(last_sites, sites);
+    // One size for each number of sites, the smallest.
+    if (sites == std::exchange(last_sites, sites)) continue;
+    constexpr uint64_t mark = 0x1234567890abcdef;
+    std::vector<uint64_t> memory(bytes / 8 + 500, mark);
+    std::fill_n(memory.begin(), bytes / 8, 0);
+    Site_table table(memory.data(), bytes);
+    const uint32_t added = fill(&table, frames);
+    ASSERT_EQ(sites, added);
+    ASSERT_EQ(0, std::count_if(memory.begin() + static_cast<int>(bytes / 8),
+                               memory.end(),
+                               [](uint64_t one) { return one != mark; }))
+        << sites << " sites in " << bytes << " bytes";
+    uint32_t number = 0;
+    table.for_each([&](const Site &site) {
+      ++number;
+      ASSERT_EQ(number, site.number);
+      ASSERT_EQ(number, site.look);
+      ASSERT_EQ(frames, site.frames.size());
+      ASSERT_EQ(number, site.frames.front());
+      ASSERT_EQ(number, site.frames.back());
+      ASSERT_EQ(150u, site.allocated_bytes);
+      ASSERT_EQ(1.5, site.allocated_objects);
+    });
+    ASSERT_EQ(sites, number);
+  }
+  EXPECT_LT(200u, last_sites);
+}
+
+TEST(Site_table, AFullOneFindsItsSitesAndTakesNoOther) {
+  constexpr size_t bytes = 10'000;
+  for (const size_t depth : {size_t{10}, size_t{40}, size_t{90}}) {
+    std::vector<uint64_t> memory(bytes / sizeof(uint64_t));
+    Site_table table(memory.data(), bytes);
+    const uint32_t count = fill(&table, depth);
+    const size_t room = Site_table::sites_in(bytes);
+    EXPECT_EQ(std::min(room, room * 40 / depth), count);
+    for (uint32_t number = 1; number <= count + 1; ++number) {
+      const std::vector<uintptr_t> frames(depth, number);
+      const uint32_t known = number <= count ? number : 0;
+      EXPECT_EQ(known, table.add(Pool::session, 5, {frames, 0, 0}, 100, 1));
+      // These are other sites.
+      EXPECT_EQ(0u, table.add(Pool::session, 6, {frames, 0, 0}, 100, 1));
+      EXPECT_EQ(0u, table.add(Pool::statement, 5, {frames, 0, 0}, 100, 1));
+      EXPECT_EQ(0u, table.add(Pool::session, 5, {frames, 1, 0}, 100, 1));
+    }
+    double objects = 0;
+    table.for_each(
+        [&](const Site &site) { objects += site.allocated_objects; });
+    EXPECT_EQ(count * 2.5, objects) << "the others were not counted";
+  }
 }
 
 }  // namespace

@@ -141,6 +141,18 @@ FRESH_TEST(Routes, BlocksWithoutAKey) {
   EXPECT_EQ(0u, memdiag::tag_of_innodb_key(8, 1));
 }
 
+/** Blocks that come between that and the end of the start are many. */
+FRESH_TEST(Routes, BlocksWithoutAKeyArePooledWhenEnginesBegin) {
+  routes::options = {"", ""};
+  for (const char *category : {"sql", "archive", "innodb_", "innodc"})
+    EXPECT_EQ(8u, note(category, "x", 8));
+  for (uint32_t key : {0u, memdiag::max_keys})
+    EXPECT_EQ(0u, tag_of_key(key, 1000000));
+  EXPECT_EQ(9u, note("innodb", "x", 9));
+  for (uint32_t key : {0u, memdiag::max_keys})
+    EXPECT_EQ(Pool::statement, pool_of(tag_of_key(key, 1000000)));
+}
+
 TEST(Routes, BlocksOfAPlaceWithoutTags) {
   void *block = memdiag::place_allocate(memdiag::Place::temptable, 1 << 20);
   ASSERT_NE(nullptr, block);

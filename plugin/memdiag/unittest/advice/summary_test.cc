@@ -581,6 +581,25 @@ TEST(SummaryFacts, AreMadeOfWhatTheCollectorsSay) {
   EXPECT_EQ(3u, facts.findings.size());
 }
 
+/** A pool of one unit cannot be made smaller. */
+TEST(SummaryFacts, TheBufferPoolHasAStepIfItAndItsUnitAreKnown) {
+  using memdiag::Reading;
+  const auto step = [](const Reading &pool_bytes, const Reading &unit_bytes) {
+    memdiag::advisor::Situation situation{};
+    situation.buffer_pool_bytes = pool_bytes;
+    situation.buffer_pool_unit_bytes = unit_bytes;
+    const memdiag::Snapshot snapshot{};
+    return memdiag::summary::make_facts(now_us, snapshot, {}, {}, situation, {})
+        .buffer_pool_step_bytes;
+  };
+  EXPECT_EQ(128 * mib, step(gib, 128 * mib));
+  EXPECT_EQ(128 * mib, step(128 * mib + 1, 128 * mib));
+  EXPECT_EQ(0u, step(128 * mib, 128 * mib));
+  EXPECT_FALSE(step(gib, {}));
+  EXPECT_FALSE(step({}, 128 * mib));
+  EXPECT_FALSE(step({}, {}));
+}
+
 TEST(SafeLimitRow, SaysWhyTheFigureIsNotKnown) {
   using memdiag::advisor::safe_limit_row;
   memdiag::limits::Figures figures{};

@@ -710,11 +710,12 @@ TEST(Ceiling_log, steps_of_one_kind_within_a_second_are_one_row) {
   Done next = step(second + second / 2, Action::park, 20);
   next.level = Level::red;
   log.add(next);
-  log.add(step(3 * second, Action::park, 40));
+  log.add(step(2 * second - 1, Action::park, 0));
+  log.add(step(2 * second, Action::park, 40));
   const auto rows = log.rows();
   ASSERT_EQ(2u, rows.size());
   EXPECT_EQ(30u, rows[0].bytes);
-  EXPECT_EQ(10u, rows[0].duration_us);
+  EXPECT_EQ(15u, rows[0].duration_us);
   EXPECT_STREQ("RED", rows[0].level);
   EXPECT_FALSE(rows[0].processlist_id);
   EXPECT_EQ(40u, rows[1].bytes);

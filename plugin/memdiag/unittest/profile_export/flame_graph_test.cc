@@ -192,6 +192,34 @@ TEST(Flame_graph, FramesColoursAndSums) {
   EXPECT_TRUE(is_well_formed(svg));
 }
 
+/** A frame of 1,200 px has room for 179 letters, one of 300 px for 44. */
+TEST(Flame_graph, LabelsFillTheirFrames) {
+  for (const auto &[letters, shown] : {std::pair<size_t, size_t>{3, 3},
+                                       {43, 43},
+                                       {44, 44},
+                                       {45, 43},
+                                       {150, 43}}) {
+    const std::string name(letters, 'n');
+    Profile_maker maker;
+    maker.add({name, "main"}, 1 << 20);
+    maker.add({"wide_" + name, "main"}, 3 << 20);
+    const std::string svg = flame_graph(maker.profile, maker.symbols());
+    EXPECT_EQ(1u, count(svg, "y=\"12\">" + std::string(shown, 'n') +
+                                 (shown < letters ? "\u2026" : "") + "</text>"))
+        << letters;
+    EXPECT_EQ(1u, count(svg, "<title>" + name + "\n")) << "it has all of it";
+  }
+  Profile_maker maker;
+  maker.add({"narrow", "main"}, 15);  // 18 px: one letter
+  maker.add({"wide", "main"}, 985);
+  const std::string svg = flame_graph(maker.profile, maker.symbols());
+  EXPECT_EQ(1u, count(svg, "<title>narrow\n"));
+  EXPECT_EQ(1u, count(svg, ">wide</text>"));
+  EXPECT_EQ(2u, count(svg, "y=\"12\">" + std::string("wide</text>")) +
+                    count(svg, "y=\"12\">" + std::string("main</text>")));
+  EXPECT_EQ(0u, count(svg, "y=\"12\">n"));
+}
+
 TEST(Flame_graph, NothingIsLoaded) {
   Profile_maker maker;
   maker.add({"main"}, 1);
