@@ -182,6 +182,9 @@ struct Situation {
   uint64_t trigger_bytes;
   /** Open tables keep so much of strings at least: no session can have it. */
   uint64_t kept_string_bytes;
+  /** Sessions of clients that are idle can hold so much of strings, in prepared
+  statements, in programs that they called and in optimizer traces. */
+  uint64_t idle_string_bytes;
   /** Open tables that can keep large values of expressions (holder_list.h), and
   those of ENGINE=CSV, which keep a row as a string. What a session took may be
   theirs. 0 unless asks_for_tables(). */

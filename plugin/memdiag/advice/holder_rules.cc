@@ -45,7 +45,7 @@ class Holder_rules : Rules {
           "; no statement finds the sessions: programs of triggers, which open "
           "tables have, count for those that opened them";
     else
-      remedy += words_of_ending_or_why_not(holder, statement);
+      remedy += words_of_end(holder, statement);
     if (is_of_named_key_caches(holder))
       remedy +=
           "; key_buffer_size is the default cache's, and key caches with names "
@@ -70,7 +70,8 @@ class Holder_rules : Rules {
     if (&holder == find_holder("uncounted memory")) judge_warnings(found);
     if (!holding.owner || may_be_of_tables(holder)) return;
     // An idle session has not all that it computed: open tables may keep it.
-    if (holder.of_expressions && is_idle(*holding.owner)) return;
+    if (holder.of_expressions && !is_of_idle(holder) && is_idle(*holding.owner))
+      return;
     name_owner(*holding.owner, found);
     if (&holder == find_holder("rows with large values"))
       free_rows(*holding.owner, found);
@@ -126,6 +127,26 @@ class Holder_rules : Rules {
   bool is_kept_by_tables(const Holder &holder) const {
     return &holder == find_holder("strings") && m_now.kept_string_bytes != 0 &&
            m_now.kept_string_bytes >= allocated_of(holder) / 2;
+  }
+
+  /** Idle sessions keep most of it, in what outlives a statement. */
+  bool is_of_idle(const Holder &holder) const {
+    return &holder == find_holder("strings") && m_now.idle_string_bytes != 0 &&
+           m_now.idle_string_bytes >= allocated_of(holder) / 2;
+  }
+
+  static Holder as_of_idle(Holder holder) {
+    holder.end = End::sessions;
+    return holder;
+  }
+
+  std::string words_of_end(const Holder &holder,
+                           const std::optional<std::string> &statement) const {
+    if (!is_of_idle(holder))
+      return words_of_ending_or_why_not(holder, statement);
+    return "; sessions that are idle keep most of it" +
+           (statement ? words_of_ending(as_of_idle(holder))
+                      : locks_are_not_counted);
   }
 
   /** The default cache takes its size at once. */
@@ -262,8 +283,7 @@ class Holder_rules : Rules {
       Amount{at_most_rss(largest->bytes), largest->allocated_bytes}.put_into(
           &found);
       found.statement = statement_that_helps(*largest->holder);
-      found.remedy +=
-          words_of_ending_or_why_not(*largest->holder, found.statement);
+      found.remedy += words_of_end(*largest->holder, found.statement);
       found.evidence += std::string("; ") + largest->holder->name + ' ' +
                         largest->holder->verb + ' ' + size(*found.bytes) +
                         " of it";
@@ -331,6 +351,10 @@ class Holder_rules : Rules {
     if (may_be_of_tables(holder) || may_be_of_triggers(holder) ||
         is_of_named_key_caches(holder))
       return std::nullopt;
+    if (is_of_idle(holder))
+      return m_now.locks_are_counted
+                 ? std::optional{ending_statement(as_of_idle(holder))}
+                 : std::nullopt;
     if (closes_tables(holder) && m_now.table_keepers != 0) return std::nullopt;
     if (writes_tables(holder) && m_now.is_read_only) return std::nullopt;
     if (holder.is_ended())

@@ -194,6 +194,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.ceiling = server.ceiling;
   situation.row_locks = server.row_locks;
   situation.kept_string_bytes = server.kept_string_bytes;
+  situation.idle_string_bytes = server.idle_string_bytes;
   situation.idle_warnings = server.idle_warnings;
   situation.clients = server.sessions;
   situation.trigger_bytes = server.trigger_bytes;
