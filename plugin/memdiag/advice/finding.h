@@ -180,7 +180,8 @@ struct Situation {
   Reading clients;
   /** Programs of triggers have so much. */
   uint64_t trigger_bytes;
-  /** Open tables keep so much of strings at least: no session can have it. */
+  /** So much of strings at least no session can have. Open tables keep it, if
+  there are some that can. */
   uint64_t kept_string_bytes;
   /** Sessions of clients that are idle can hold so much of strings, in prepared
   statements, in programs that they called and in optimizer traces. */

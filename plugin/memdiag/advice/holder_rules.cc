@@ -125,6 +125,11 @@ class Holder_rules : Rules {
   }
 
   bool is_kept_by_tables(const Holder &holder) const {
+    return is_of_no_session(holder) && tables_that_keep(holder) != 0;
+  }
+
+  /** Most of it. */
+  bool is_of_no_session(const Holder &holder) const {
     return &holder == find_holder("strings") && m_now.kept_string_bytes != 0 &&
            m_now.kept_string_bytes >= allocated_of(holder) / 2;
   }
@@ -142,6 +147,9 @@ class Holder_rules : Rules {
 
   std::string words_of_end(const Holder &holder,
                            const std::optional<std::string> &statement) const {
+    if (is_of_no_session(holder))
+      return "; no statement frees most of it: no session and no open table is "
+             "known to keep it";
     if (!is_of_idle(holder))
       return words_of_ending_or_why_not(holder, statement);
     return "; sessions that are idle keep most of it" +
@@ -348,8 +356,8 @@ class Holder_rules : Rules {
     if (is_kept_by_tables(holder))
       return m_now.table_keepers == 0 ? std::optional<std::string>(flush_tables)
                                       : std::nullopt;
-    if (may_be_of_tables(holder) || may_be_of_triggers(holder) ||
-        is_of_named_key_caches(holder))
+    if (may_be_of_tables(holder) || is_of_no_session(holder) ||
+        may_be_of_triggers(holder) || is_of_named_key_caches(holder))
       return std::nullopt;
     if (is_of_idle(holder))
       return m_now.locks_are_counted

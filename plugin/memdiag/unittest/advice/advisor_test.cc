@@ -1602,8 +1602,14 @@ TEST(Advisor, NoSessionIsEndedForValuesThatOpenTablesKeep) {
   EXPECT_TRUE(found().owner);
   all.kept_string_bytes = 299 * mb;
   EXPECT_TRUE(found().statement->starts_with("SELECT CONCAT("));
-  // Those who are idle or gone computed most of it.
+  // Those who are idle or gone computed most of it. No table is open that could
+  // keep it.
   all.kept_string_bytes = 300 * mb;
+  EXPECT_FALSE(found().statement);
+  EXPECT_FALSE(says("open tables keep it"));
+  EXPECT_FALSE(says("STATEMENT"));
+  EXPECT_TRUE(says("no open table is known to keep it")) << found().remedy;
+  all.value_tables = 4;
   EXPECT_EQ("FLUSH LOCAL TABLES", found().statement);
   EXPECT_FALSE(found().owner);
   EXPECT_TRUE(found().remedy.starts_with("sessions that are idle or gone "))
