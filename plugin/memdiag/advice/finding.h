@@ -157,6 +157,8 @@ struct Situation {
   std::map<std::string_view, uint64_t> variables;
   /** Definitions of tables that InnoDB has, but for temporary ones. */
   Reading table_definitions;
+  /** The data dictionary's objects: copies in its caches and in open views. */
+  uint64_t data_dictionary_bytes;
   /** The session with most memory; empty where it is not known. */
   std::optional<Session> largest_session;
   /** The session that asks. */

@@ -193,7 +193,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      20,
      End::statement,
      "holds",
-     "definitions of tables and other objects",
+     "definitions of tables, views, stored programs and other objects",
      "a lower table_definition_cache bounds it: definitions that no open table "
      "uses go, and are read again when they are needed",
      drop_definitions,

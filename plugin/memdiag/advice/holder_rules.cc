@@ -15,6 +15,13 @@ constexpr uint64_t many_sessions = 20;
 /** Together, open tables, their triggers and their definitions have no more on
 a small server that works well. */
 constexpr unsigned usual_percent_of_tables = 25;
+/** The data dictionary sets the sizes of its caches when the server starts. */
+constexpr const char *bounds_of_data_dictionary =
+    "most of it is the data dictionary's, which keeps what was used last: "
+    "max_connections tables and views, stored_program_definition_cache "
+    "programs, and 256 events; lower values count from the next start; FLUSH "
+    "LOCAL TABLES frees the copies that open views have, which may be half, "
+    "and no statement frees the others";
 
 class Holder_rules : Rules {
  public:
@@ -36,7 +43,10 @@ class Holder_rules : Rules {
     const auto statement = statement_that_helps(holder);
     // Limits of sessions' values do not bound those of tables.
     std::string remedy =
-        is_kept_by_tables(holder) ? std::string() : holder.remedy;
+        is_kept_by_tables(holder)
+            ? ""
+            : (is_of_data_dictionary(holder) ? bounds_of_data_dictionary
+                                             : holder.remedy);
     if (closes_tables(holder)) remedy += cost_of_flush(statement.has_value());
     if (may_be_of_tables(holder))
       remedy += words_of_kept_values(holder, statement.has_value());
@@ -235,6 +245,12 @@ class Holder_rules : Rules {
     return &holder == find_holder("dictionary cache");
   }
 
+  /** A lower table_definition_cache frees InnoDB's definitions. */
+  bool is_of_data_dictionary(const Holder &holder) const {
+    return is_of_definitions(holder) &&
+           m_now.data_dictionary_bytes > allocated_of(holder) / 2;
+  }
+
   /** Many tables take memory in several places, each of which may have no more
   than is usual. */
   void judge_tables() {
@@ -373,7 +389,8 @@ class Holder_rules : Rules {
     if (holder.variable != nullptr) value = value_of(holder.variable);
     // A third of those that are there may stay.
     if (is_of_definitions(holder)) {
-      if (!value || !m_now.table_definitions) return std::nullopt;
+      if (!value || !m_now.table_definitions || is_of_data_dictionary(holder))
+        return std::nullopt;
       value = std::min(*value, *m_now.table_definitions / 3 * 2);
     }
     return statement_of(holder, value);

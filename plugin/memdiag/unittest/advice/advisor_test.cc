@@ -1824,6 +1824,38 @@ TEST(Advisor, DefinitionsGoByALowerCache) {
             findings(all).at(0).remedy.find("sessions that keep tables open"));
 }
 
+/** FLUSH and a lower table_definition_cache leave its cache. */
+TEST(Advisor, DefinitionsOfTheDataDictionaryAreNotBoundByInnodbsCache) {
+  Situation all = healthy();
+  hold(&all, "dictionary cache", 600 * mb);
+  all.data_dictionary_bytes = 300 * mb;
+  EXPECT_TRUE(findings(all).at(0).statement);
+  all.data_dictionary_bytes = 301 * mb;
+  const Finding found = findings(all).at(0);
+  EXPECT_FALSE(found.statement) << *found.statement;
+  EXPECT_EQ(std::string::npos, found.remedy.find("table_definition_cache"));
+  for (const char *words :
+       {"stored_program_definition_cache", "max_connections", "open views"})
+    EXPECT_NE(std::string::npos, found.remedy.find(words)) << found.remedy;
+  EXPECT_NE(std::string::npos, found.evidence.find("stored programs"));
+  // FLUSH would free what open tables have, which is more.
+  hold(&all, "dictionary cache", 190 * mb);
+  hold(&all, "open tables", 190 * mb);
+  EXPECT_EQ("FLUSH LOCAL TABLES", findings(all).at(0).statement);
+}
+
+TEST(Situation, TheDataDictionaryHasItsInstruments) {
+  const auto bytes = [](const char *route, Pool pool) {
+    const std::array<memdiag::routes::Row, 2> routes{
+        {{"memory/sql/dd::objects", Pool::dictionary, "", 0, 300, 1},
+         {route, pool, "", 0, 40, 1}}};
+    return memdiag::advisor::make_situation({}, {}, {}, {}, {}, routes)
+        .data_dictionary_bytes;
+  };
+  EXPECT_EQ(340u, bytes("memory/sql/dd::String_type", Pool::dictionary));
+  EXPECT_EQ(300u, bytes("mem_heap/dictionary", Pool::dictionary));
+}
+
 /** 8,000 tables: each place has no more than its usual share. */
 TEST(Advisor, ManyTablesTakeMemoryInSeveralPlaces) {
   Situation all = healthy();
