@@ -157,6 +157,8 @@ struct Situation {
   std::map<std::string_view, uint64_t> variables;
   /** Definitions of tables that InnoDB has, but for temporary ones. */
   Reading table_definitions;
+  /** The data dictionary's objects: copies in its caches and in open views. */
+  uint64_t data_dictionary_bytes;
   /** The session with most memory; empty where it is not known. */
   std::optional<Session> largest_session;
   /** The session that asks. */
@@ -180,8 +182,12 @@ struct Situation {
   Reading clients;
   /** Programs of triggers have so much. */
   uint64_t trigger_bytes;
-  /** Open tables keep so much of strings at least: no session can have it. */
+  /** So much of strings at least no session can have. Open tables keep it, if
+  there are some that can. */
   uint64_t kept_string_bytes;
+  /** Sessions of clients that are idle can hold so much of strings, in prepared
+  statements, in programs that they called and in optimizer traces. */
+  uint64_t idle_string_bytes;
   /** Open tables that can keep large values of expressions (holder_list.h), and
   those of ENGINE=CSV, which keep a row as a string. What a session took may be
   theirs. 0 unless asks_for_tables(). */

@@ -11,6 +11,7 @@ constexpr std::string_view least_of_a_session = "65536";
 is half of this. */
 constexpr std::string_view more_than_a_first_block = "2097152";
 constexpr std::string_view temporary_tables = "temporary tables";
+constexpr std::string_view strings = "strings";
 
 /** A regular expression for the beginnings of names. None of them has a letter
 that means something in one. */
@@ -67,6 +68,22 @@ std::string kill_or_kill_query() {
          std::string(not_in_a_transaction) + keeps_no_lock +
          "), 'KILL ', 'KILL QUERY ')";
 }
+
+/** A session that waits for a statement keeps strings in prepared statements,
+in programs that it called, and in optimizer traces. Any other computed those
+that it counts for a table, which another session has closed. Traces stay when
+they are switched off; the default lets a session keep 1 MiB of them.
+server_sessions.cc asks the same of a session. */
+constexpr const char *may_keep_strings =
+    " AND (THREAD_ID IN (SELECT THREAD_ID FROM "
+    "performance_schema.memory_summary_by_thread_by_event_name WHERE "
+    "EVENT_NAME IN ('memory/sql/Prepared_statement::main_mem_root', "
+    "'memory/sql/THD::sp_cache') AND CURRENT_NUMBER_OF_BYTES_USED > 0) OR "
+    "THREAD_ID IN (SELECT THREAD_ID FROM "
+    "performance_schema.variables_by_thread WHERE (VARIABLE_NAME = "
+    "'optimizer_trace' AND VARIABLE_VALUE LIKE 'enabled=on%') OR "
+    "(VARIABLE_NAME = 'optimizer_trace_max_mem_size' AND VARIABLE_VALUE > "
+    "1048576)))";
 
 /** DDL would begin again from the start, and end after as long. It has such a
 lock until its transaction ends, and nothing else that runs but LOCK TABLES ...
@@ -197,8 +214,9 @@ std::string ending_statement(const Holder &holder) {
   const std::string largest_first = " ORDER BY BYTES DESC";
   switch (holder.end) {
     case End::sessions:
-      return sessions_that("'KILL '", all, "'Sleep'") + loses_nothing() +
-             not_watchers() + largest_first;
+      return sessions_that("'KILL '", all, "'Sleep'") +
+             (holder.name == strings ? may_keep_strings : "") +
+             loses_nothing() + not_watchers() + largest_first;
     case End::queries:
       return sessions_that(kill_or_kill_query(), all, "'Query', 'Execute'") +
              not_ddl + not_watchers() + largest_first;

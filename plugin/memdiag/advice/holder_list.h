@@ -193,7 +193,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      20,
      End::statement,
      "holds",
-     "definitions of tables and other objects",
+     "definitions of tables, views, stored programs and other objects",
      "a lower table_definition_cache bounds it: definitions that no open table "
      "uses go, and are read again when they are needed",
      drop_definitions,
@@ -344,10 +344,15 @@ inline constexpr auto holders = std::to_array<Holder>({
      {"memory/sql/String::value"},
      {},
      10,
+     // The advice has End::sessions, where idle ones keep most.
      End::queries,
      "hold",
-     "results of functions and of GROUP_CONCAT, parameters, large columns",
-     "lower group_concat_max_len or max_allowed_packet",
+     "results of functions and of GROUP_CONCAT, parameters, large columns; an "
+     "idle session keeps those of its prepared statements and of programs that "
+     "it called, and its optimizer traces",
+     "lower group_concat_max_len, max_allowed_packet or "
+     "optimizer_trace_max_mem_size; have the application close its prepared "
+     "statements",
      nullptr,
      nullptr,
      1,

@@ -15,6 +15,13 @@ constexpr uint64_t many_sessions = 20;
 /** Together, open tables, their triggers and their definitions have no more on
 a small server that works well. */
 constexpr unsigned usual_percent_of_tables = 25;
+/** The data dictionary sets the sizes of its caches when the server starts. */
+constexpr const char *bounds_of_data_dictionary =
+    "most of it is the data dictionary's, which keeps what was used last: "
+    "max_connections tables and views, stored_program_definition_cache "
+    "programs, and 256 events; lower values count from the next start; FLUSH "
+    "LOCAL TABLES frees the copies that open views have, which may be half, "
+    "and no statement frees the others";
 
 class Holder_rules : Rules {
  public:
@@ -36,7 +43,10 @@ class Holder_rules : Rules {
     const auto statement = statement_that_helps(holder);
     // Limits of sessions' values do not bound those of tables.
     std::string remedy =
-        is_kept_by_tables(holder) ? std::string() : holder.remedy;
+        is_kept_by_tables(holder)
+            ? ""
+            : (is_of_data_dictionary(holder) ? bounds_of_data_dictionary
+                                             : holder.remedy);
     if (closes_tables(holder)) remedy += cost_of_flush(statement.has_value());
     if (may_be_of_tables(holder))
       remedy += words_of_kept_values(holder, statement.has_value());
@@ -45,7 +55,7 @@ class Holder_rules : Rules {
           "; no statement finds the sessions: programs of triggers, which open "
           "tables have, count for those that opened them";
     else
-      remedy += words_of_ending_or_why_not(holder, statement);
+      remedy += words_of_end(holder, statement);
     if (is_of_named_key_caches(holder))
       remedy +=
           "; key_buffer_size is the default cache's, and key caches with names "
@@ -70,7 +80,8 @@ class Holder_rules : Rules {
     if (&holder == find_holder("uncounted memory")) judge_warnings(found);
     if (!holding.owner || may_be_of_tables(holder)) return;
     // An idle session has not all that it computed: open tables may keep it.
-    if (holder.of_expressions && is_idle(*holding.owner)) return;
+    if (holder.of_expressions && !is_of_idle(holder) && is_idle(*holding.owner))
+      return;
     name_owner(*holding.owner, found);
     if (&holder == find_holder("rows with large values"))
       free_rows(*holding.owner, found);
@@ -124,8 +135,36 @@ class Holder_rules : Rules {
   }
 
   bool is_kept_by_tables(const Holder &holder) const {
+    return is_of_no_session(holder) && tables_that_keep(holder) != 0;
+  }
+
+  /** Most of it. */
+  bool is_of_no_session(const Holder &holder) const {
     return &holder == find_holder("strings") && m_now.kept_string_bytes != 0 &&
            m_now.kept_string_bytes >= allocated_of(holder) / 2;
+  }
+
+  /** Idle sessions keep most of it, in what outlives a statement. */
+  bool is_of_idle(const Holder &holder) const {
+    return &holder == find_holder("strings") && m_now.idle_string_bytes != 0 &&
+           m_now.idle_string_bytes >= allocated_of(holder) / 2;
+  }
+
+  static Holder as_of_idle(Holder holder) {
+    holder.end = End::sessions;
+    return holder;
+  }
+
+  std::string words_of_end(const Holder &holder,
+                           const std::optional<std::string> &statement) const {
+    if (is_of_no_session(holder))
+      return "; no statement frees most of it: no session and no open table is "
+             "known to keep it";
+    if (!is_of_idle(holder))
+      return words_of_ending_or_why_not(holder, statement);
+    return "; sessions that are idle keep most of it" +
+           (statement ? words_of_ending(as_of_idle(holder))
+                      : locks_are_not_counted);
   }
 
   /** The default cache takes its size at once. */
@@ -206,6 +245,12 @@ class Holder_rules : Rules {
     return &holder == find_holder("dictionary cache");
   }
 
+  /** A lower table_definition_cache frees InnoDB's definitions. */
+  bool is_of_data_dictionary(const Holder &holder) const {
+    return is_of_definitions(holder) &&
+           m_now.data_dictionary_bytes > allocated_of(holder) / 2;
+  }
+
   /** Many tables take memory in several places, each of which may have no more
   than is usual. */
   void judge_tables() {
@@ -262,8 +307,7 @@ class Holder_rules : Rules {
       Amount{at_most_rss(largest->bytes), largest->allocated_bytes}.put_into(
           &found);
       found.statement = statement_that_helps(*largest->holder);
-      found.remedy +=
-          words_of_ending_or_why_not(*largest->holder, found.statement);
+      found.remedy += words_of_end(*largest->holder, found.statement);
       found.evidence += std::string("; ") + largest->holder->name + ' ' +
                         largest->holder->verb + ' ' + size(*found.bytes) +
                         " of it";
@@ -328,9 +372,13 @@ class Holder_rules : Rules {
     if (is_kept_by_tables(holder))
       return m_now.table_keepers == 0 ? std::optional<std::string>(flush_tables)
                                       : std::nullopt;
-    if (may_be_of_tables(holder) || may_be_of_triggers(holder) ||
-        is_of_named_key_caches(holder))
+    if (may_be_of_tables(holder) || is_of_no_session(holder) ||
+        may_be_of_triggers(holder) || is_of_named_key_caches(holder))
       return std::nullopt;
+    if (is_of_idle(holder))
+      return m_now.locks_are_counted
+                 ? std::optional{ending_statement(as_of_idle(holder))}
+                 : std::nullopt;
     if (closes_tables(holder) && m_now.table_keepers != 0) return std::nullopt;
     if (writes_tables(holder) && m_now.is_read_only) return std::nullopt;
     if (holder.is_ended())
@@ -341,7 +389,8 @@ class Holder_rules : Rules {
     if (holder.variable != nullptr) value = value_of(holder.variable);
     // A third of those that are there may stay.
     if (is_of_definitions(holder)) {
-      if (!value || !m_now.table_definitions) return std::nullopt;
+      if (!value || !m_now.table_definitions || is_of_data_dictionary(holder))
+        return std::nullopt;
       value = std::min(*value, *m_now.table_definitions / 3 * 2);
     }
     return statement_of(holder, value);

@@ -194,6 +194,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.ceiling = server.ceiling;
   situation.row_locks = server.row_locks;
   situation.kept_string_bytes = server.kept_string_bytes;
+  situation.idle_string_bytes = server.idle_string_bytes;
   situation.idle_warnings = server.idle_warnings;
   situation.clients = server.sessions;
   situation.trigger_bytes = server.trigger_bytes;
@@ -202,6 +203,9 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.lacks_functions = server.lacks_functions;
   if (server.tables.definitions != 0)
     situation.table_definitions = server.tables.definitions;
+  for (const routes::Row &route : routes)
+    if (route.name.starts_with("memory/sql/dd::"))
+      situation.data_dictionary_bytes += route.live_bytes.value_or(0);
   situation.host = host;
   situation.background_threads = snapshot.allocator.background_thread_enabled;
   situation.preloaded = snapshot.allocator.preloaded;

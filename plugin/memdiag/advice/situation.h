@@ -50,6 +50,7 @@ struct Server_facts {
   uint64_t dump_thread_bytes{0};
   /** As in Situation. */
   uint64_t kept_string_bytes{0};
+  uint64_t idle_string_bytes{0};
   uint64_t idle_warnings{0};
   /** Sessions that FLUSH would wait for. */
   uint64_t table_keepers{0};

@@ -320,7 +320,13 @@ class Summary {
               purge_of(pool.name));
     // No FLUSH that would wait for a session that keeps tables.
     if (m_facts.table_keepers == 0)
-      add_one("table caches", table_caches, "at most; waits for queries",
+      // Open views have copies of the data dictionary's objects as well. How
+      // many bytes those have is not known.
+      add_one("table caches", table_caches,
+              m_facts.data_dictionary_bytes <
+                      static_cast<uint64_t>(table_caches) / 8
+                  ? "at most; waits for queries"
+                  : "and views; waits for queries",
               advisor::flush_tables);
     else
       add_one("table caches", table_caches, "not while tables are kept",
@@ -434,6 +440,7 @@ Facts make_facts(uint64_t now_us, const Snapshot &snapshot,
                            snapshot.pools[i].peak_time,
                            snapshot.pools[i].held_bytes};
   facts.holdings = situation.holdings;
+  facts.data_dictionary_bytes = situation.data_dictionary_bytes;
   facts.table_keepers = situation.table_keepers;
   facts.lacks_functions = situation.lacks_functions;
   const Reading &unit = situation.buffer_pool_unit_bytes;

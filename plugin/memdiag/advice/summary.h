@@ -77,6 +77,7 @@ struct Facts {
   std::vector<Resident> resident;
   std::span<const advisor::Holding> holdings;
   /** As in Situation. */
+  uint64_t data_dictionary_bytes;
   uint64_t table_keepers;
   bool lacks_functions;
   /** The next smaller buffer pool has so much less. Empty: not known. */

@@ -87,6 +87,39 @@ bool is_client(THD *thd) {
   return thd->system_thread == NON_SYSTEM_THREAD && !sends_binlog(thd);
 }
 
+/** The instrument of strings, and those of what may keep some in a session that
+waits for a statement. */
+constexpr const char *names_of_strings[] = {
+    "memory/sql/String::value", "memory/sql/Prepared_statement::main_mem_root",
+    "memory/sql/THD::sp_cache"};
+
+/** Traces stay when they are switched off. The default lets a session keep 1
+MiB of them. Words that its session may change meanwhile. */
+bool may_keep_traces(THD *thd) {
+  constexpr ulong default_bytes = 1 << 20;
+  return (thd->variables.optimizer_trace & Opt_trace_context::FLAG_ENABLED) !=
+             0 ||
+         thd->variables.optimizer_trace_max_mem_size > default_bytes;
+}
+
+/** The statement that ends idle sessions asks the same (holder_list.cc).
+@param held  of names_of_strings at least */
+bool may_keep_strings(THD *thd, std::span<const instruments::Held> held) {
+  return may_keep_traces(thd) ||
+         std::any_of(
+             held.begin(), held.end(), [](const instruments::Held &each) {
+               return each.bytes != 0 && (each.name == names_of_strings[1] ||
+                                          each.name == names_of_strings[2]);
+             });
+}
+
+/** False: open tables keep what Performance Schema counts of strings for the
+session, or others have freed it. */
+bool may_hold_strings(THD *thd, std::span<const instruments::Held> held) {
+  return thd->get_command() != COM_SLEEP || thd->temporary_tables != nullptr ||
+         may_keep_strings(thd, held);
+}
+
 class Find_largest_client : public Do_THD_Impl {
  public:
   /** @param all  nullptr: bytes may include some that others have freed */
@@ -101,9 +134,11 @@ class Find_largest_client : public Do_THD_Impl {
     if (m_all != nullptr && *counted >= worth_bounding_bytes) {
       client.held = perfschema::held_at_most(thd->get_psi(), *m_all);
       note_heaps(client, thd->get_command() == COM_SLEEP);
-      std::erase_if(client.held, [](const instruments::Held &each) {
+      const bool has_strings = may_hold_strings(thd, client.held);
+      std::erase_if(client.held, [has_strings](const instruments::Held &each) {
         return !advisor::ends_with_session(each.name,
-                                           routes::declared_pool(each.name));
+                                           routes::declared_pool(each.name)) ||
+               (!has_strings && each.name == names_of_strings[0]);
       });
       uint64_t held = 0;
       for (const instruments::Held &each : client.held) held += each.bytes;
@@ -152,7 +187,7 @@ class Add_up : public Do_THD_Impl {
   void operator()(THD *thd) override {
     // Events and replication keep tables open, too.
     if (keeps_tables(thd)) ++found.table_keepers;
-    if (m_asks_strings) found.string_bytes += held_strings(thd);
+    if (m_asks_strings) add_held_strings(thd);
     const auto bytes = perfschema::memory_bytes(thd->get_psi());
     if (sends_binlog(thd)) {
       if (bytes && *bytes >= worth_asking_bytes) add_strings(thd);
@@ -181,12 +216,6 @@ class Add_up : public Do_THD_Impl {
   than 64 such threads do not have. Chosen. */
   static constexpr uint64_t worth_asking_bytes = 1 << 20;
   static constexpr uint64_t long_us = 60'000'000;
-  /** The instrument of strings, and those of what may keep some in a session
-  that waits for a statement. */
-  static constexpr const char *names_of_strings[] = {
-      "memory/sql/String::value",
-      "memory/sql/Prepared_statement::main_mem_root",
-      "memory/sql/THD::sp_cache"};
 
   /** Words that its session may change meanwhile. A client has its answer to
   LOCK TABLES before the session's command is COM_SLEEP. */
@@ -209,17 +238,17 @@ class Add_up : public Do_THD_Impl {
       found.dump_thread_bytes += each.bytes;
   }
 
-  uint64_t held_strings(THD *thd) const {
-    bool may_hold =
-        thd->get_command() != COM_SLEEP || thd->temporary_tables != nullptr;
+  void add_held_strings(THD *thd) {
+    const std::vector<instruments::Held> held =
+        perfschema::held_at_most(thd->get_psi(), m_counted(), names_of_strings);
+    if (!may_hold_strings(thd, held)) return;
     uint64_t bytes = 0;
-    for (const instruments::Held &each : perfschema::held_at_most(
-             thd->get_psi(), m_counted(), names_of_strings))
-      if (each.name == names_of_strings[0])
-        bytes = each.bytes;
-      else if (each.bytes != 0)
-        may_hold = true;
-    return may_hold ? bytes : 0;
+    for (const instruments::Held &each : held)
+      if (each.name == names_of_strings[0]) bytes = each.bytes;
+    found.string_bytes += bytes;
+    if (is_client(thd) && thd->get_command() == COM_SLEEP &&
+        may_keep_strings(thd, held))
+      found.idle_string_bytes += bytes;
   }
 
   const Ask_counted &m_counted;

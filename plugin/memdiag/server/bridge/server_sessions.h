@@ -43,7 +43,8 @@ using Ask_counted = std::function<const std::vector<instruments::Counted> &()>;
 struct Client {
   uint64_t processlist_id;
   /** The most of it that KILL can still free: without what it made that
-  stays (advisor::ends_with_session()). */
+  stays (advisor::ends_with_session()), and without strings, where it waits for
+  a statement and has nothing that keeps some. */
   uint64_t bytes;
   /** The same by instrument. Empty: Performance Schema counts less than 16 MiB,
   and `bytes` may include what other threads freed. */
@@ -81,9 +82,12 @@ struct Totals {
   memory/sql/String::value. */
   uint64_t dump_thread_bytes;
   /** The most that sessions can hold of memory/sql/String::value. One that
-  waits for a statement, and has no temporary table, none prepared and no stored
-  program, holds none. */
+  waits for a statement, and has no temporary table, none prepared, no stored
+  program and no optimizer trace, holds none. */
   uint64_t string_bytes;
+  /** The same of clients that wait for a statement, without those of whom only
+  temporary tables can keep some. */
+  uint64_t idle_string_bytes;
   /** Warnings of those that wait for a statement. */
   uint64_t idle_warnings;
   /** Sessions, also of events and of replication, that have tables open between
@@ -96,7 +100,7 @@ struct Totals {
 };
 
 /** @param counted  called only if a replica's session may hold 1 MiB
-@param asks_strings  string_bytes is wanted, and counted() has been called
+@param asks_strings  string_bytes are wanted, and counted() has been called
 @throws std::bad_alloc */
 Totals totals(const Ask_counted &counted, bool asks_strings);
 

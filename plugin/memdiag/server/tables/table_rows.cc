@@ -107,6 +107,7 @@ advisor::Situation situation_of(Statement *statement) {
   if (asks_strings)
     server.kept_string_bytes =
         strings - std::min(strings, sessions.string_bytes);
+  server.idle_string_bytes = sessions.idle_string_bytes;
   server.idle_warnings = sessions.idle_warnings;
   server.sessions = sessions.clients;
   server.counted_sessions = sessions.counted_clients;

@@ -1595,15 +1595,21 @@ TEST(Advisor, NoSessionIsEndedForValuesThatOpenTablesKeep) {
   const auto says = [&found](const char *words) {
     return found().remedy.find(words) != std::string::npos;
   };
-  // None that is idle: it has what open tables keep, or what it prepared.
+  // None that is idle: it has what open tables keep.
   EXPECT_NE(std::string::npos,
             found().statement->find("PROCESSLIST_COMMAND IN ('Query', "
                                     "'Execute')"));
   EXPECT_TRUE(found().owner);
   all.kept_string_bytes = 299 * mb;
   EXPECT_TRUE(found().statement->starts_with("SELECT CONCAT("));
-  // Those who are idle or gone computed most of it.
+  // Those who are idle or gone computed most of it. No table is open that could
+  // keep it.
   all.kept_string_bytes = 300 * mb;
+  EXPECT_FALSE(found().statement);
+  EXPECT_FALSE(says("open tables keep it"));
+  EXPECT_FALSE(says("STATEMENT"));
+  EXPECT_TRUE(says("no open table is known to keep it")) << found().remedy;
+  all.value_tables = 4;
   EXPECT_EQ("FLUSH LOCAL TABLES", found().statement);
   EXPECT_FALSE(found().owner);
   EXPECT_TRUE(found().remedy.starts_with("sessions that are idle or gone "))
@@ -1643,6 +1649,61 @@ TEST(Advisor, NoSessionIsEndedForValuesThatOpenTablesKeep) {
   EXPECT_TRUE(found().owner);
   all.largest_session->is_idle = true;
   EXPECT_FALSE(found().owner);
+}
+
+/** They keep strings in what they prepared or called, and in their traces. */
+TEST(Advisor, IdleSessionsThatKeepStringsAreNamed) {
+  Situation all = healthy();
+  hold(&all, "strings", 600 * mb);
+  holding_of(&all, "strings").owner = memdiag::advisor::Session{42, 500 * mb};
+  all.largest_session->is_idle = true;
+  // Those that run have most, and it has what tables keep.
+  all.idle_string_bytes = 299 * mb;
+  EXPECT_FALSE(findings(all).at(0).owner);
+  EXPECT_NE(std::string::npos,
+            findings(all).at(0).statement->find("'Query', 'Execute'"));
+  all.idle_string_bytes = 300 * mb;
+  Finding found = findings(all).at(0);
+  ASSERT_TRUE(found.owner);
+  EXPECT_NE(std::string::npos, found.evidence.find("; session 42 has up to"));
+  for (const char *words :
+       {"prepared statements", "programs that it called", "optimizer traces"})
+    EXPECT_NE(std::string::npos, found.evidence.find(words)) << found.evidence;
+  EXPECT_NE(std::string::npos,
+            found.remedy.find("; sessions that are idle keep most of it; "
+                              "STATEMENT names sessions of clients that have "
+                              "at least half as much as the largest, but none "
+                              "in a transaction or with locks"))
+      << found.remedy;
+  ASSERT_TRUE(found.statement);
+  EXPECT_TRUE(found.statement->starts_with("SELECT CONCAT('KILL ', "));
+  // One without any of these computed what a table kept.
+  for (const char *condition :
+       {"EVENT_NAME RLIKE _utf8mb4'^(memory/sql/String::value)'",
+        "PROCESSLIST_COMMAND IN ('Sleep')",
+        "'memory/sql/Prepared_statement::main_mem_root'",
+        "'memory/sql/THD::sp_cache'", "VARIABLE_VALUE LIKE 'enabled=on%'",
+        "'optimizer_trace_max_mem_size'", "2 * BYTES >= MOST", "INNODB_TRX",
+        "performance_schema.metadata_locks WHERE OWNER_THREAD_ID IS NOT NULL)",
+        "'%otelcol%'", "'%backup%'"})
+    EXPECT_NE(std::string::npos, found.statement->find(condition)) << condition;
+  EXPECT_GE(2048u, found.statement->size());
+  EXPECT_EQ("", memdiag_test::logged_statement(*found.statement));
+  EXPECT_GE(1024u, found.remedy.size());
+  // None that keeps a lock could be left out.
+  all.locks_are_counted = false;
+  found = findings(all).at(0);
+  EXPECT_FALSE(found.statement);
+  EXPECT_TRUE(found.owner);
+  EXPECT_NE(std::string::npos, found.remedy.find("sessions that keep locks"));
+  EXPECT_EQ(std::string::npos, found.remedy.find("STATEMENT"));
+  EXPECT_GE(1024u, found.remedy.size());
+  all.locks_are_counted = true;
+  // Open tables may keep them as well.
+  all.value_tables = 3;
+  found = findings(all).at(0);
+  EXPECT_FALSE(found.owner);
+  EXPECT_FALSE(found.statement);
 }
 
 TEST(Advisor, OpenTablesAreLookedAtForAFindingAloneThatTheyMayExplain) {
@@ -1761,6 +1822,38 @@ TEST(Advisor, DefinitionsGoByALowerCache) {
   EXPECT_FALSE(statement());
   EXPECT_NE(std::string::npos,
             findings(all).at(0).remedy.find("sessions that keep tables open"));
+}
+
+/** FLUSH and a lower table_definition_cache leave its cache. */
+TEST(Advisor, DefinitionsOfTheDataDictionaryAreNotBoundByInnodbsCache) {
+  Situation all = healthy();
+  hold(&all, "dictionary cache", 600 * mb);
+  all.data_dictionary_bytes = 300 * mb;
+  EXPECT_TRUE(findings(all).at(0).statement);
+  all.data_dictionary_bytes = 301 * mb;
+  const Finding found = findings(all).at(0);
+  EXPECT_FALSE(found.statement) << *found.statement;
+  EXPECT_EQ(std::string::npos, found.remedy.find("table_definition_cache"));
+  for (const char *words :
+       {"stored_program_definition_cache", "max_connections", "open views"})
+    EXPECT_NE(std::string::npos, found.remedy.find(words)) << found.remedy;
+  EXPECT_NE(std::string::npos, found.evidence.find("stored programs"));
+  // FLUSH would free what open tables have, which is more.
+  hold(&all, "dictionary cache", 190 * mb);
+  hold(&all, "open tables", 190 * mb);
+  EXPECT_EQ("FLUSH LOCAL TABLES", findings(all).at(0).statement);
+}
+
+TEST(Situation, TheDataDictionaryHasItsInstruments) {
+  const auto bytes = [](const char *route, Pool pool) {
+    const std::array<memdiag::routes::Row, 2> routes{
+        {{"memory/sql/dd::objects", Pool::dictionary, "", 0, 300, 1},
+         {route, pool, "", 0, 40, 1}}};
+    return memdiag::advisor::make_situation({}, {}, {}, {}, {}, routes)
+        .data_dictionary_bytes;
+  };
+  EXPECT_EQ(340u, bytes("memory/sql/dd::String_type", Pool::dictionary));
+  EXPECT_EQ(300u, bytes("mem_heap/dictionary", Pool::dictionary));
 }
 
 /** 8,000 tables: each place has no more than its usual share. */

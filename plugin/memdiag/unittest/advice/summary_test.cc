@@ -349,6 +349,14 @@ TEST_F(SummaryTest, WhatCanBeHadBack) {
                    "get back|full-text caches|30 MiB|by OPTIMIZE LOCAL TABLE|",
                    "get back|buffer pool|1.50 GiB|at most: read again on use|"
                    "SET GLOBAL innodb_buffer_pool_size = <less>"}));
+  // FLUSH frees what open views have of it, too.
+  facts.data_dictionary_bytes = 8 * mib;
+  EXPECT_EQ(
+      "get back|table caches|59 MiB|and views; waits for queries|"
+      "FLUSH LOCAL TABLES",
+      answers("get back")[3]);
+  EXPECT_GE(memdiag::summary::detail_length,
+            "and views; waits for queries"s.size());
   facts.lacks_functions = true;
   EXPECT_EQ("get back|all pools|102 MiB|"s + unused + '|',
             answers("get back")[0]);
@@ -564,6 +572,7 @@ TEST(SummaryFacts, AreMadeOfWhatTheCollectorsSay) {
   situation.holdings = {{memdiag::advisor::find_holder("online DDL"), 5, 6}};
   const std::vector<Finding> findings(3);
   const std::vector<Sample> samples(2);
+  situation.data_dictionary_bytes = 8;
   const Facts facts = memdiag::summary::make_facts(
       now_us, snapshot, ledger, samples, situation, findings);
   EXPECT_EQ(now_us, facts.now_us);
@@ -579,6 +588,7 @@ TEST(SummaryFacts, AreMadeOfWhatTheCollectorsSay) {
   EXPECT_EQ(1u, facts.holdings.size());
   EXPECT_EQ(2u, facts.samples.size());
   EXPECT_EQ(3u, facts.findings.size());
+  EXPECT_EQ(8u, facts.data_dictionary_bytes);
 }
 
 /** A pool of one unit cannot be made smaller. */
