@@ -17,6 +17,9 @@ constexpr uint64_t long_unknown_pause_us = 2'000'000;
 constexpr uint64_t small_wait_us = 200'000;
 constexpr uint64_t small_unknown_pause_us = 50'000;
 constexpr uint64_t most_idle_ms = 8;
+constexpr uint64_t floor_pause_us = 100'000;
+/** So the giver spends two percent of its time on that. */
+constexpr uint64_t floor_pauses = 50;
 
 bool is_over(std::optional<uint64_t> since_us, uint64_t pause_us,
              uint64_t now_us) {
@@ -259,6 +262,30 @@ bool Small_pace::may_begin(const Beginner &beginner, uint64_t now_us) {
 uint64_t Rest::next_ms(bool gave, uint64_t look_ms) {
   m_idle_ms = gave ? 1 : std::min(2 * m_idle_ms, most_idle_ms);
   return std::max(look_ms, m_idle_ms);
+}
+
+bool Floor::is_due(uint64_t floor_bytes, uint64_t parked_bytes,
+                   uint64_t now_us) const {
+  return now_us >= m_next_us &&
+         (m_promised_bytes != 0 || floor_bytes != m_floor_bytes ||
+          parked_bytes != m_parked_bytes);
+}
+
+int64_t Floor::see(uint64_t floor_bytes, uint64_t parked_bytes,
+                   Reading present_bytes, uint64_t now_us, uint64_t took_us) {
+  m_next_us = now_us + std::max(floor_pause_us, took_us * floor_pauses);
+  m_floor_bytes = floor_bytes;
+  m_parked_bytes = parked_bytes;
+  const uint64_t present = present_bytes.value_or(floor_bytes);
+  const auto now =
+      static_cast<int64_t>(floor_bytes - std::min(floor_bytes, present));
+  return now - std::exchange(m_promised_bytes, now);
+}
+
+int64_t Floor::forget() {
+  const int64_t promised = m_promised_bytes;
+  *this = {};
+  return promised;
 }
 
 Reading needed_at_rest(int64_t kept_bytes,

@@ -373,6 +373,31 @@ class Rest {
   uint64_t m_idle_ms{1};
 };
 
+/** The floor of the buffer pool is promised until it is in physical memory:
+InnoDB writes its frames and asks no malloc() for them. Else a server with an
+empty pool would grow by the floor beyond the target. */
+class Floor {
+ public:
+  /** To ask the system for the pages takes a millisecond for each gigabyte.
+  @param parked_bytes  frames that were parked may have been written ones
+  @return it is time to ask */
+  bool is_due(uint64_t floor_bytes, uint64_t parked_bytes,
+              uint64_t now_us) const;
+  /** @param present_bytes  of the buffer pool, in physical memory
+  @param took_us  to ask
+  @return so much more is promised now */
+  int64_t see(uint64_t floor_bytes, uint64_t parked_bytes,
+              Reading present_bytes, uint64_t now_us, uint64_t took_us);
+  /** Nothing is promised any more. @return so much was */
+  int64_t forget();
+
+ private:
+  int64_t m_promised_bytes{0};
+  uint64_t m_floor_bytes{0};
+  uint64_t m_parked_bytes{0};
+  uint64_t m_next_us{0};
+};
+
 /** What the server keeps when all went back that can.
 @param can_go  parts of what is kept
 @return empty: a part is not known, or they are more than what is kept */

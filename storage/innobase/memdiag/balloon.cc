@@ -283,6 +283,13 @@ uint64_t parkable_bytes() {
   });
 }
 
+uint64_t floor_bytes() {
+  return bytes_of_all([](const buf_pool_t *pool) {
+    return floor_of(pool) * UNIV_PAGE_SIZE +
+           pool->curr_size * sizeof(buf_block_t);
+  });
+}
+
 uint64_t staying_bytes() {
   return bytes_of_all([](const buf_pool_t *pool) {
     return staying_frames(pool) * UNIV_PAGE_SIZE +

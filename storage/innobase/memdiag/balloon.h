@@ -42,6 +42,9 @@ State state();
 /** Frames that could be parked, if none was in use or dirty. 0 unless it
 works. */
 uint64_t parkable_bytes();
+/** The frames of the floor, and all descriptors. InnoDB may write all of them
+at any time, and asks no malloc() for that. 0 unless it works. */
+uint64_t floor_bytes();
 /** Memory of the buffer pool that stays when all of that is parked: of frames
 with pages or in other use, and of all descriptors. Free frames are not in it,
 because they may never have been written. 0 unless it works. */

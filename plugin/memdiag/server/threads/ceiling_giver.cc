@@ -510,6 +510,19 @@ Reading need_beyond_target() {
   return need && static_cast<int64_t>(*need) > fits ? need : std::nullopt;
 }
 
+/** Caller holds `round`. @throws std::bad_alloc */
+void promise_floor(State *self) {
+  const uint64_t floor = balloon::floor_bytes();
+  const uint64_t parked = balloon::parked_bytes();
+  const uint64_t began_us = monotonic_us();
+  if (!acts() || !self->at_work || !self->floor.is_due(floor, parked, began_us))
+    return;
+  const Reading present = regions::resident_bytes(Region_kind::buffer_pool);
+  const uint64_t now_us = monotonic_us();
+  account.promise(
+      self->floor.see(floor, parked, present, now_us, now_us - began_us));
+}
+
 /** A shutdown has killed the clients, and most statements have ended. A thread
 that waits still has asked for a block that cannot be refused. It would wait
 longer than systemd or Kubernetes, which send SIGKILL after SIGTERM. Caller
@@ -549,6 +562,7 @@ bool round(State *self) {
                     account.level() >= Level::yellow);
     if (self->kills_due) kill_again(self);
     see_loose_blocks();
+    promise_floor(self);
     if (self->waiters.load(std::memory_order_relaxed) != 0) learn(self);
     again = take_step(self, now_us);
   } catch (const std::bad_alloc &) {
@@ -630,6 +644,7 @@ int set_at_work(State *self, bool at_work) {
   } else {
     statement_gate::set(nullptr);
     switch_off();
+    account.promise(-self->floor.forget());
     set_spills(self, false);
   }
   self->at_work = at_work;
