@@ -9,11 +9,32 @@ constexpr uint64_t one_row_us = 1'000'000;
 
 bool is_step(Action action) { return action <= Action::caches; }
 
+bool is_loss(Action action) {
+  return action == Action::end || action == Action::refuse ||
+         action == Action::went_on;
+}
+
+Row row_of(const Done &from) {
+  const bool of_session = from.processlist_id != 0;
+  return {from.time_us,
+          action_names[static_cast<size_t>(from.action)],
+          from.acted,
+          of_session ? std::optional(from.processlist_id) : std::nullopt,
+          of_session ? sessions::text_of(from.digest) : std::nullopt,
+          from.bytes,
+          from.duration_us,
+          from.left_before_bytes,
+          from.left_after_bytes,
+          level_names[static_cast<size_t>(from.level)]};
+}
+
 }  // namespace
 
 void Log::add(const Done &done) {
-  if (m_count != 0 && is_step(done.action)) {
-    Done &last = m_ring[(m_count - 1) % max_rows];
+  Numbered &newest = m_others.places[(m_others.count - 1) % max_others];
+  if (m_others.count != 0 && newest.number == m_count - 1 &&
+      is_step(done.action)) {
+    Done &last = newest.done;
     if (last.action == done.action && last.acted == done.acted &&
         done.time_us - last.time_us < one_row_us) {
       last.bytes += done.bytes;
@@ -23,24 +44,27 @@ void Log::add(const Done &done) {
       return;
     }
   }
-  m_ring[m_count++ % max_rows] = done;
+  if (is_loss(done.action))
+    m_lost.add(m_count++, done);
+  else
+    m_others.add(m_count++, done);
 }
 
 std::vector<Row> Log::rows() const {
+  std::vector<const Numbered *> in_order;
+  in_order.reserve(max_lost + max_others);
+  const auto take = [&in_order](const Numbered &each) {
+    in_order.push_back(&each);
+  };
+  m_lost.each(take);
+  m_others.each(take);
+  std::sort(in_order.begin(), in_order.end(),
+            [](const Numbered *a, const Numbered *b) {
+              return a->number < b->number;
+            });
   std::vector<Row> rows;
-  const uint64_t count = std::min<uint64_t>(m_count, max_rows);
-  rows.reserve(count);
-  for (uint64_t i = m_count - count; i < m_count; ++i) {
-    const Done &from = m_ring[i % max_rows];
-    const bool of_session = from.processlist_id != 0;
-    rows.push_back(
-        {from.time_us, action_names[static_cast<size_t>(from.action)],
-         from.acted,
-         of_session ? std::optional(from.processlist_id) : std::nullopt,
-         of_session ? sessions::text_of(from.digest) : std::nullopt, from.bytes,
-         from.duration_us, from.left_before_bytes, from.left_after_bytes,
-         level_names[static_cast<size_t>(from.level)]});
-  }
+  rows.reserve(in_order.size());
+  for (const Numbered *each : in_order) rows.push_back(row_of(each->done));
   return rows;
 }
 

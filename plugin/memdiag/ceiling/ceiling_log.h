@@ -7,6 +7,7 @@
 #ifndef MEMDIAG_CEILING_LOG_H
 #define MEMDIAG_CEILING_LOG_H
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -63,10 +64,12 @@ struct Row {
   const char *level;
 };
 
-/** The last actions. */
+/** The last actions. Ends and refusals of statements, and waits that ended
+without room, have rows of their own: the others are many. */
 class Log {
  public:
-  static constexpr size_t max_rows = 1024;
+  static constexpr size_t max_lost = 256;
+  static constexpr size_t max_others = 768;
 
   /** Steps of one kind that follow each other within a second become one. */
   void add(const Done &done);
@@ -74,7 +77,28 @@ class Log {
   std::vector<Row> rows() const;
 
  private:
-  std::array<Done, max_rows> m_ring{};
+  struct Numbered {
+    uint64_t number;
+    Done done;
+  };
+  template <size_t size>
+  struct Ring {
+    std::array<Numbered, size> places{};
+    uint64_t count{0};
+
+    void add(uint64_t number, const Done &done) {
+      places[count++ % size] = {number, done};
+    }
+    /** The oldest first. */
+    template <typename Visit>
+    void each(Visit visit) const {
+      for (uint64_t i = count - std::min<uint64_t>(count, size); i < count; ++i)
+        visit(places[i % size]);
+    }
+  };
+
+  Ring<max_lost> m_lost;
+  Ring<max_others> m_others;
   uint64_t m_count{0};
 };
 

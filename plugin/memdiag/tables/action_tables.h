@@ -62,7 +62,9 @@ inline constexpr Table ceiling_table = [] {
   using Row = ceiling::Row;
   return Table{
       "MEMDIAG_CEILING",
-      "The last 1,024 actions of the ceiling (memdiag_memory_target): what was "
+      "The last actions of the ceiling (memdiag_memory_target): 256 of end, "
+      "refuse "
+      "and went_on, and 768 others. What was "
       "given back, who waited, which statement ended.",
       0x0102, 1564813373u,
       std::array{

@@ -753,17 +753,50 @@ TEST(Ceiling_log, steps_of_one_kind_within_a_second_are_one_row) {
   EXPECT_EQ(40u, rows[1].bytes);
 }
 
-TEST(Ceiling_log, statements_have_a_row_each_and_the_last_1024_stay) {
+TEST(Ceiling_log, statements_have_a_row_each_and_the_last_768_stay) {
   Log log;
-  for (uint64_t i = 0; i < Log::max_rows + 3; ++i) {
+  for (uint64_t i = 0; i < Log::max_others + 3; ++i) {
     Done done = step(second, Action::wait, i);
     done.processlist_id = 8;
     log.add(done);
   }
   const auto rows = log.rows();
-  ASSERT_EQ(Log::max_rows, rows.size());
+  ASSERT_EQ(Log::max_others, rows.size());
   EXPECT_EQ(3u, rows[0].bytes);
   EXPECT_EQ(8u, rows[0].processlist_id);
+}
+
+TEST(Ceiling_log, waits_do_not_displace_what_ended) {
+  Log log;
+  constexpr Action lost[] = {Action::end, Action::refuse, Action::went_on};
+  for (const Action each : lost) log.add(step(second, each, 1));
+  for (uint64_t i = 0; i < Log::max_others; ++i)
+    log.add(step(2 * second, i % 2 ? Action::wait : Action::spill, 2));
+  auto rows = log.rows();
+  ASSERT_EQ(Log::max_others + 3, rows.size());
+  EXPECT_STREQ("end", rows[0].action);
+  EXPECT_STREQ("refuse", rows[1].action);
+  EXPECT_STREQ("went_on", rows[2].action);
+  EXPECT_STREQ("spill", rows[3].action);
+  for (uint64_t i = 0; i < Log::max_lost; ++i)
+    log.add(step(3 * second, Action::end, 10 + i));
+  rows = log.rows();
+  ASSERT_EQ(Log::max_others + Log::max_lost, rows.size());
+  EXPECT_STREQ("spill", rows[0].action);
+  EXPECT_EQ(10 + Log::max_lost - 1, rows.back().bytes);
+}
+
+/** Steps of one kind are one row only where nothing came between. */
+TEST(Ceiling_log, a_step_behind_an_end_has_a_row_of_its_own) {
+  Log log;
+  log.add(step(second, Action::park, 10));
+  log.add(step(second, Action::end, 1));
+  log.add(step(second, Action::park, 20));
+  const auto rows = log.rows();
+  ASSERT_EQ(3u, rows.size());
+  EXPECT_EQ(10u, rows[0].bytes);
+  EXPECT_STREQ("end", rows[1].action);
+  EXPECT_EQ(20u, rows[2].bytes);
 }
 
 TEST(Ceiling_texts, say_what_happened_and_that_the_server_goes_on) {
