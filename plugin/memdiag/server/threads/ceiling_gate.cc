@@ -219,7 +219,9 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
     // Running ones may never take what is expected of them.
     const bool waits_long = in_turn && waited_us >= long_patient_us;
     const int64_t bytes = expected->known ? expected->bytes : 0;
-    if ((!expected->known || waits_long) && !is_small &&
+    // One of which more is known must not wait for longer than others.
+    const bool is_modest = bytes < account.marks().reserve_bytes;
+    if ((is_modest || waits_long) && !is_small &&
         self->pace.may_begin({.left_bytes = account.left_bytes() - bytes,
                               .left_for_beginners_bytes =
                                   account.left_for_beginners_bytes() - bytes,
