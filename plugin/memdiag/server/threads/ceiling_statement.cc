@@ -15,7 +15,9 @@ namespace memdiag::ceiling {
 namespace {
 
 /** Errors of a statement that got no memory after it was told to end. Where a
-constraint could not be computed, upstream says that it is violated. */
+constraint could not be computed, upstream says that it is violated. Where an
+end breaks off the making of MyISAM's indexes, it says that they need a repair
+(ER_NOT_KEYFILE). */
 constexpr uint consequences[] = {ER_QUERY_INTERRUPTED,
                                  ER_OUTOFMEMORY,
                                  ER_OUT_OF_RESOURCES,
@@ -68,8 +70,9 @@ bool Told_to_end::handle_condition(THD *thd, uint error, const char *,
     return true;
   if (mine.raises || *level != Sql_condition::SL_ERROR ||
       !is_told_to_end(mine.running) ||
-      std::find(std::begin(consequences), std::end(consequences), error) ==
-          std::end(consequences))
+      (std::find(std::begin(consequences), std::end(consequences), error) ==
+           std::end(consequences) &&
+       !(error == ER_NOT_KEYFILE && thd->killed)))
     return false;
   raise_end(&mine, thd);
   return true;
