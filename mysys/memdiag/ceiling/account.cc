@@ -22,13 +22,15 @@ void Account::set_marks(const Marks &marks) {
   m_plenty.store(marks.plenty_bytes, std::memory_order_relaxed);
   m_reserve.store(marks.reserve_bytes, std::memory_order_relaxed);
   m_beyond.store(marks.beyond_bytes, std::memory_order_relaxed);
+  m_ending.store(marks.ending_bytes, std::memory_order_relaxed);
 }
 
 Marks Account::marks() const {
   return {m_target.load(std::memory_order_relaxed),
           m_plenty.load(std::memory_order_relaxed),
           m_reserve.load(std::memory_order_relaxed),
-          m_beyond.load(std::memory_order_relaxed)};
+          m_beyond.load(std::memory_order_relaxed),
+          m_ending.load(std::memory_order_relaxed)};
 }
 
 int64_t Account::left_bytes() const {

@@ -114,6 +114,7 @@ class Account {
   std::atomic<int64_t> m_plenty{0};
   std::atomic<int64_t> m_reserve{0};
   std::atomic<int64_t> m_beyond{0};
+  std::atomic<int64_t> m_ending{0};
   std::atomic<int64_t> m_kept{0};
   std::atomic<uint64_t> m_read_us{0};
   std::atomic<uint64_t> m_readings{0};

@@ -39,6 +39,9 @@ struct Marks {
   /** Beyond so much more than the target, no statement begins whose session may
   keep what it takes. */
   int64_t beyond_bytes{reserve_bytes / 2};
+  /** Until so much more than the target, one statement after the other comes to
+  its end that was told to end, or that was killed. */
+  int64_t ending_bytes{reserve_bytes / 2};
   bool operator==(const Marks &) const = default;
 };
 

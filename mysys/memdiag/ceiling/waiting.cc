@@ -79,9 +79,12 @@ many took one block more in turn, none would come to its end. */
 constinit Turn lane;
 
 /** @return true: the thread has the lane, and is half a reserve from the limit
-at least */
-bool take_lane(const Thread *self) {
-  return account.left_bytes() >= -account.marks().reserve_bytes / 2 &&
+at least. If it is to end, a target that is farther from the limit does not keep
+it: nothing but its end would bring memory */
+bool take_lane(const Thread *self, bool to_end) {
+  const Marks marks = account.marks();
+  return account.left_bytes() >=
+             -(to_end ? marks.ending_bytes : marks.reserve_bytes / 2) &&
          lane.take(self);
 }
 
@@ -112,13 +115,19 @@ bool must_go_on(Thread *self, int64_t bytes) {
   return later;
 }
 
-/** The thread sleeps until another round has ended, or for a moment. Others do
-not wait meanwhile for what it has not taken yet.
-@param bytes  are promised */
-void wait_for_round(uint64_t seen_rounds, int64_t bytes) {
-  account.promise(-bytes);
+/** The thread sleeps until another round has ended, or for a moment. Others
+that run do not wait meanwhile for what it does not touch: if each of many that
+sleep kept it from the others, none would come to its end. None begins for that.
+@param bytes  are promised, beside its blocks */
+void wait_for_round(const Thread &self, uint64_t seen_rounds, int64_t bytes) {
+  int64_t untouched = 0;
+  for (size_t i = 0; i < self.block_count; ++i)
+    untouched += self.blocks[i].untouched_bytes;
+  account.expect(untouched);
+  account.promise(-bytes - untouched);
   rounds.wait(seen_rounds, look_again_us);
-  account.promise(bytes);
+  account.promise(bytes + untouched);
+  account.expect(-untouched);
   // The giver knows. Called by each one that it wakes, it would never rest.
   read_if_due();
 }
@@ -144,8 +153,9 @@ void waits_no_more(Thread *self) {
 @return true: the thread goes on even so */
 bool may_pass(Thread *self, int64_t bytes, bool waited_long, uint64_t began_us,
               uint64_t now_us) {
-  if ((is_to_end(self) || (waited_long && bytes > small_bytes)) &&
-      take_lane(self))
+  const bool to_end = is_to_end(self);
+  if ((to_end || (waited_long && bytes > small_bytes)) &&
+      take_lane(self, to_end))
     return true;
   return waited_long &&
          (bytes <= small_bytes || now_us - began_us >= longest_large_ask_us) &&
@@ -259,7 +269,7 @@ bool wait(Thread *self, int64_t bytes, May may) {
                                   ? longest_with_lock_us
                                   : UINT64_MAX;
   if (may.refusal != Refusal::after_the_wait && lane.is_of(self) &&
-      take_lane(self))
+      take_lane(self, is_to_end(self)))
     return true;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   const int64_t left_before = account.left_bytes();
@@ -291,7 +301,7 @@ bool wait(Thread *self, int64_t bytes, May may) {
     waits(self, bytes, !may.raise);
     // Its last round may have seen plenty.
     if (now_us == began_us) tell_owner(&Owner::call_giver);
-    wait_for_round(asked.seen_rounds, bytes);
+    wait_for_round(*self, asked.seen_rounds, bytes);
     now_us = clock_us(CLOCK_MONOTONIC);
   }
   waits_no_more(self);
@@ -354,7 +364,8 @@ void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
   const bool nobody_waits = ask_owner(&Owner::nobody_waits, false);
   uint64_t now_us = began_us;
   bool went_on = false;
-  while (needs_lane(block_bytes) && !take_lane(self) && !waits_are_over(self)) {
+  while (needs_lane(block_bytes) && !take_lane(self, is_to_end(self)) &&
+         !waits_are_over(self)) {
     // The end that the giver tells it of brings nothing before it has the
     // block: if it went on for that, so would the next one that has to end.
     const bool still = nobody_waits && (self->taker.told_to_end.load() ||
@@ -363,7 +374,7 @@ void wait_for_lane(Thread *self, int64_t block_bytes, int64_t bytes) {
     if (went_on) break;
     tell_large(self);
     waits(self, 0, true);
-    wait_for_round(rounds.ended(), bytes);
+    wait_for_round(*self, rounds.ended(), bytes);
     now_us = clock_us(CLOCK_MONOTONIC);
   }
   waits_no_more(self);
@@ -406,7 +417,7 @@ bool wait_for_commit(Thread *self, int64_t bytes) {
       waits(self, bytes, false);
       tell_owner(&Owner::call_giver);
     }
-    wait_for_round(rounds.ended(), 0);
+    wait_for_round(*self, rounds.ended(), 0);
     now_us = clock_us(CLOCK_MONOTONIC);
   }
   waits_no_more(self);
@@ -439,7 +450,7 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
         (bytes <= small_bytes ||
          going_on.may_go_on(began_us, began_us + waited_us));
     if (self->text_in_vain) break;
-    wait_for_round(rounds.ended(), bytes);
+    wait_for_round(*self, rounds.ended(), bytes);
     waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
   }
   self->text_bytes = bytes;
@@ -467,7 +478,7 @@ bool wait_to_connect(Thread *self, int64_t bytes) {
          !take_room(self, expected, [&] { return fits(expected); })) {
     may = waited_us < patient_packet_us;
     if (!may) break;
-    wait_for_round(rounds.ended(), bytes);
+    wait_for_round(*self, rounds.ended(), bytes);
     waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
   }
   if (may) expect_to_take(self, expected);
@@ -489,7 +500,7 @@ bool wait_for_part(Thread *self) {
       if (!may || went_on) break;
     }
     tell_owner(&Owner::call_giver);
-    wait_for_round(rounds.ended(), 0);
+    wait_for_round(*self, rounds.ended(), 0);
     now_us = clock_us(CLOCK_MONOTONIC);
   }
   self->went_on = went_on ? self->went_on + 1 : 0;

@@ -167,12 +167,12 @@ void refresh_limits(State *self, uint64_t now_us) {
     marks = of_limit;
   } else if (has_bytes) {
     marks = marks_of_target(bytes, statements);
-    if (self->need_beyond_target)
-      marks->beyond_bytes = is_as_before ? account.marks().beyond_bytes
-                            : of_limit
-                                ? marks->beyond_bytes + of_limit->target_bytes -
-                                      marks->target_bytes
-                                : std::numeric_limits<int64_t>::max() / 2;
+    marks->ending_bytes =
+        is_as_before ? account.marks().ending_bytes
+        : of_limit
+            ? marks->ending_bytes + of_limit->target_bytes - marks->target_bytes
+            : std::numeric_limits<int64_t>::max() / 2;
+    if (self->need_beyond_target) marks->beyond_bytes = marks->ending_bytes;
   }
   if (!marks) {
     (void)set_at_work(self, false);
@@ -483,8 +483,20 @@ bool take_step(State *self, uint64_t now_us) {
   return !gives_back;
 }
 
-/** The server needs so much with the buffer pool at its floor, and the reserve
-does not fit below the target beside that. Empty: it does, or that is not known.
+/** Blocks that end with their statements, transactions and sessions. */
+uint64_t bytes_of_clients() {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < pool_count; ++i) {
+    const std::string_view lifetime = pool_specs[i].lifetime;
+    if (lifetime != "cache" && lifetime != "server")
+      sum += pools::counters(static_cast<Pool>(i)).live_bytes;
+  }
+  return sum;
+}
+
+/** The server needs so much with the buffer pool at its floor and without its
+clients, and the reserve does not fit below the target beside that. Empty: it
+does, or that is not known.
 Caller holds `round`: nothing is parked meanwhile. @throws std::bad_alloc */
 Reading need_beyond_target() {
   const Marks marks = account.marks();
@@ -506,7 +518,8 @@ Reading need_beyond_target() {
   const Reading need = needed_at_rest(
       account.kept_bytes(),
       {frames_give(frames, regions::resident_bytes(Region_kind::buffer_pool),
-                   balloon::staying_bytes())});
+                   balloon::staying_bytes()),
+       bytes_of_clients()});
   return need && static_cast<int64_t>(*need) > fits ? need : std::nullopt;
 }
 
