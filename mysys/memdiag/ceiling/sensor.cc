@@ -34,8 +34,12 @@ memory root of a statement that is parsed or runs, a refusal would end the
 server. A copy of its text is refused without tokens: many statements that were
 told to end, and wait for tokens to copy their texts, would wait for each other.
 A packet that is read is refused only if it is too large: its connection would
-be lost. */
+be lost. Blocks of temporary tables double, and may be larger than all tokens:
+statements that were told to end would wait for each other with what they have.
+*/
 Refusal refusal_of(Pool pool, bool watched, bool users_look) {
+  if (pool == Pool::temp_table)
+    return watched && users_look ? Refusal::at_once : Refusal::never;
   if (pool == Pool::session && !users_look) return Refusal::never;
   if (pool == Pool::session)
     return watched && ask_owner(&Owner::is_executing, false)

@@ -336,6 +336,8 @@ uint32_t note_instrument(const char *category, const char *name,
           std::find(std::begin(whose_users_look), std::end(whose_users_look),
                     full) != std::end(whose_users_look);
     }
+    // temptable::Memory throws then, and the statement ends.
+    pools::may_be_refused[static_cast<size_t>(Place::temptable)] = true;
     // The command line has been read when engines begin.
     if (strcmp(category, "innodb") == 0) set_tags_without_key(all);
     return known;

@@ -2049,6 +2049,77 @@ TEST_F(Ceiling, one_statement_after_the_other_goes_on_to_its_end) {
   EXPECT_TRUE(passed);
 }
 
+/** The target was set far below what the server takes, and far below the limit.
+If each that was killed waited, nothing would give back. */
+TEST_F(Ceiling, one_that_is_to_end_goes_on_while_the_limit_is_far) {
+  constexpr Marks marks{1000 * mb, 64 * mb, 16 * mb, 8 * mb, 200 * mb};
+  account.set_marks(marks);
+  Taker *const taker = begin_statement_at_red();
+  tokens.set_all(0);
+  kernel_counts(1150 * mb);
+  taker->told_to_end = true;
+  EXPECT_TRUE(on_ask(Pool::statement, mb));
+  end();
+  kernel_counts(1250 * mb);
+  std::atomic<bool> passed{false};
+  std::thread beyond([&passed] {
+    on_event(true, 0, 0);
+    begin(0)->told_to_end = true;
+    EXPECT_TRUE(on_ask(Pool::statement, mb));
+    passed = true;
+    (void)end();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(passed);
+  kernel_counts(500 * mb);
+  rounds.end_one();
+  beyond.join();
+}
+
+/** Such as a buffer of which little is used. If each of many that wait kept its
+part from the others, none would come to its end. */
+TEST_F(Ceiling, an_untouched_block_of_one_that_waits_is_not_kept_from_others) {
+  void *const block = mmap(nullptr, 32 * mb, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, block);
+  begin_statement_at_red();
+  std::atomic<bool> has_block{false};
+  std::atomic<bool> passed{false};
+  std::thread waiting([&] {
+    begin(0);
+    on_event(true, 0, 0);
+    kernel_counts(940 * mb);
+    EXPECT_TRUE(on_ask(Pool::statement, 32 * mb));
+    on_allocated(block, 32 * mb);
+    kernel_counts(970 * mb);
+    has_block = true;
+    EXPECT_TRUE(on_ask(Pool::statement, mb));
+    passed = true;
+    (void)end();
+  });
+  EXPECT_TRUE(until([&] { return has_block.load(); }));
+  EXPECT_TRUE(until([] {
+    return account.level() == Level::yellow &&
+           account.left_for_beginners_bytes() < 0;
+  }));
+  EXPECT_FALSE(passed);
+  kernel_counts(500 * mb);
+  rounds.end_one();
+  waiting.join();
+  munmap(block, 32 * mb);
+}
+
+/** Blocks of temporary tables double. If each that was told to end waited for
+the next one, none would come to its end. */
+TEST_F(Ceiling, one_that_is_to_end_is_refused_a_block_of_a_temporary_table) {
+  Taker *const taker = begin_statement_at_red();
+  kernel_counts(985 * mb);
+  taker->told_to_end = true;
+  EXPECT_FALSE(on_ask(Pool::temp_table, 64 * mb, strings));
+  EXPECT_TRUE(on_ask(Pool::temp_table, mb, strings)) << "a small part is left";
+  end();
+}
+
 /** Without plenty, such blocks come one statement after the other. */
 TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
   begin_statement();
