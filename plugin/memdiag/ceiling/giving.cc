@@ -272,13 +272,15 @@ bool Floor::is_due(uint64_t floor_bytes, uint64_t parked_bytes,
 }
 
 int64_t Floor::see(uint64_t floor_bytes, uint64_t parked_bytes,
-                   Reading present_bytes, uint64_t now_us, uint64_t took_us) {
+                   Reading present_bytes, int64_t plenty_bytes, uint64_t now_us,
+                   uint64_t took_us) {
   m_next_us = now_us + std::max(floor_pause_us, took_us * floor_pauses);
   m_floor_bytes = floor_bytes;
   m_parked_bytes = parked_bytes;
   const uint64_t present = present_bytes.value_or(floor_bytes);
-  const auto now =
-      static_cast<int64_t>(floor_bytes - std::min(floor_bytes, present));
+  const auto now = std::min(
+      static_cast<int64_t>(floor_bytes - std::min(floor_bytes, present)),
+      plenty_bytes);
   return now - std::exchange(m_promised_bytes, now);
 }
 

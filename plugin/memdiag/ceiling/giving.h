@@ -373,9 +373,10 @@ class Rest {
   uint64_t m_idle_ms{1};
 };
 
-/** The floor of the buffer pool is promised until it is in physical memory:
-InnoDB writes its frames and asks no malloc() for them. Else a server with an
-empty pool would grow by the floor beyond the target. */
+/** The floor of the buffer pool is promised until it is in physical memory, but
+for what is more than the plenty: InnoDB writes its frames and asks no malloc()
+for them, faster than statements can end. A server with little data may never
+write the rest. */
 class Floor {
  public:
   /** To ask the system for the pages takes a millisecond for each gigabyte.
@@ -387,7 +388,8 @@ class Floor {
   @param took_us  to ask
   @return so much more is promised now */
   int64_t see(uint64_t floor_bytes, uint64_t parked_bytes,
-              Reading present_bytes, uint64_t now_us, uint64_t took_us);
+              Reading present_bytes, int64_t plenty_bytes, uint64_t now_us,
+              uint64_t took_us);
   /** Nothing is promised any more. @return so much was */
   int64_t forget();
 

@@ -532,8 +532,9 @@ void promise_floor(State *self) {
     return;
   const Reading present = regions::resident_bytes(Region_kind::buffer_pool);
   const uint64_t now_us = monotonic_us();
-  account.promise(
-      self->floor.see(floor, parked, present, now_us, now_us - began_us));
+  account.promise(self->floor.see(floor, parked, present,
+                                  account.marks().plenty_bytes, now_us,
+                                  now_us - began_us));
 }
 
 /** A shutdown has killed the clients, and most statements have ended. A thread

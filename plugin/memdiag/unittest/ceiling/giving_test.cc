@@ -529,31 +529,37 @@ TEST(Beginner, a_digest_is_small_once_its_statements_were) {
 /** InnoDB writes its frames without asking malloc(). */
 TEST(Floor, is_promised_until_it_is_in_physical_memory) {
   constexpr uint64_t floor_bytes = 200 * mb;
+  constexpr int64_t much = 1000 * mb;
   Floor floor;
   EXPECT_TRUE(floor.is_due(floor_bytes, 0, second));
-  EXPECT_EQ(150 * mb, floor.see(floor_bytes, 0, 50 * mb, second, 10));
+  EXPECT_EQ(150 * mb, floor.see(floor_bytes, 0, 50 * mb, much, second, 10));
   EXPECT_FALSE(floor.is_due(floor_bytes, 0, second + 10'000));
   EXPECT_TRUE(floor.is_due(floor_bytes, 0, 2 * second));
-  EXPECT_EQ(-100 * mb, floor.see(floor_bytes, 0, 150 * mb, 2 * second, 10));
-  EXPECT_EQ(-50 * mb, floor.see(floor_bytes, 0, 300 * mb, 3 * second, 10));
+  EXPECT_EQ(-100 * mb,
+            floor.see(floor_bytes, 0, 150 * mb, much, 2 * second, 10));
+  EXPECT_EQ(-50 * mb,
+            floor.see(floor_bytes, 0, 300 * mb, much, 3 * second, 10));
   EXPECT_FALSE(floor.is_due(floor_bytes, 0, 9 * second));
   // Frames that were parked may have been written ones.
   EXPECT_TRUE(floor.is_due(floor_bytes, mb, 9 * second));
-  EXPECT_EQ(10 * mb, floor.see(floor_bytes, mb, 190 * mb, 9 * second, 10));
+  EXPECT_EQ(10 * mb,
+            floor.see(floor_bytes, mb, 190 * mb, much, 9 * second, 10));
   // The pool is made larger.
-  EXPECT_EQ(100 * mb, floor.see(300 * mb, mb, 190 * mb, 10 * second, 10));
-  EXPECT_EQ(110 * mb, floor.forget());
+  EXPECT_EQ(100 * mb, floor.see(300 * mb, mb, 190 * mb, much, 10 * second, 10));
+  EXPECT_EQ(-46 * mb,
+            floor.see(300 * mb, mb, 190 * mb, 64 * mb, 11 * second, 10));
+  EXPECT_EQ(64 * mb, floor.forget());
   EXPECT_EQ(0, floor.forget());
 }
 
 TEST(Floor, that_cannot_be_looked_at_is_not_promised) {
   Floor floor;
-  EXPECT_EQ(0, floor.see(200 * mb, 0, std::nullopt, second, 10));
+  EXPECT_EQ(0, floor.see(200 * mb, 0, std::nullopt, mb, second, 10));
 }
 
 TEST(Floor, to_look_takes_two_percent_of_the_time) {
   Floor floor;
-  EXPECT_EQ(200 * mb, floor.see(200 * mb, 0, 0, second, 50'000));
+  EXPECT_EQ(200 * mb, floor.see(200 * mb, 0, 0, 200 * mb, second, 50'000));
   EXPECT_FALSE(floor.is_due(200 * mb, 0, second + 2'400'000));
   EXPECT_TRUE(floor.is_due(200 * mb, 0, second + 2'500'000));
 }
