@@ -223,9 +223,23 @@ class Holder_rules : Rules {
     return statement ? words_of_ending(holder) : why_none_is_named(holder);
   }
 
+  /** Sessions that Performance Schema does not count (setup_actors), or did not
+  when they allocated, have most of it. Those that it counts would end for
+  them. */
+  bool is_hardly_counted(const Holder &holder) const {
+    if (holder.end != End::sessions && holder.end != End::queries &&
+        holder.end != End::sessions_or_queries)
+      return false;
+    for (const Holding &holding : m_now.holdings)
+      if (holding.holder == &holder)
+        return holding.counted_bytes &&
+               *holding.counted_bytes < holding.allocated_bytes / 2;
+    return false;
+  }
+
   /** "": a statement can name the sessions. */
   const char *why_none_is_named(const Holder &holder) const {
-    if (!m_now.sessions_are_counted)
+    if (!m_now.sessions_are_counted || is_hardly_counted(holder))
       return "; no statement finds the sessions: Performance Schema does not "
              "count the memory of most of them (setup_instruments, "
              "setup_consumers, setup_actors)";

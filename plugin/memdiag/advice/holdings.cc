@@ -88,8 +88,8 @@ class Holdings {
         pool = static_cast<Pool>(i);
       }
       if (allocated != 0)
-        result.push_back(
-            {&holder, bytes, allocated, pool, owner(holder, bytes, allocated)});
+        result.push_back({&holder, bytes, allocated, pool,
+                          owner(holder, bytes, allocated), counted_of(holder)});
     }
     add_mappings("mappings of plugins", m_figures.beside_allocator_bytes,
                  &result);
@@ -104,6 +104,14 @@ class Holdings {
     const auto &share = m_figures.resident_shares[pool];
     if (!share) return live_bytes;
     return static_cast<uint64_t>(*share * static_cast<double>(live_bytes));
+  }
+
+  Reading counted_of(const Holder &holder) const {
+    Reading sum;
+    for (const instruments::Counted &counted : m_figures.counted)
+      if (named(counted.name) == &holder)
+        sum = sum.value_or(0) + (counted.enabled ? counted.bytes : 0);
+    return sum;
   }
 
   void add_pools() {

@@ -51,6 +51,9 @@ struct Holding {
   std::optional<Pool> pool{};
   /** The session that has at least half of it, with its part. */
   std::optional<Session> owner{};
+  /** So much of it Performance Schema counts for somebody. Empty: it has no
+  instrument of it. */
+  Reading counted_bytes{};
 };
 
 /** Tables in the table caches, and temporary tables that sessions created:

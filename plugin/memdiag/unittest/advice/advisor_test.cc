@@ -2568,6 +2568,51 @@ TEST(Holdings, WhatPluginsTakeIsNotCalledJson) {
   EXPECT_EQ(80u, bytes({}, "mapped files"));
 }
 
+/** A session that setup_actors excludes has 240 MB, and 20 others 0.1 MB each:
+those would be ended for it. */
+TEST(Advisor, NobodyIsNamedWhereMostIsNotCounted) {
+  Situation all = healthy();
+  hold(&all, "user variables", 600 * mb);
+  const auto statement = [&all](Reading counted) {
+    for (memdiag::advisor::Holding &each : all.holdings)
+      if (each.holder == memdiag::advisor::find_holder("user variables"))
+        each.counted_bytes = counted;
+    return findings(all).at(0).statement;
+  };
+  EXPECT_TRUE(statement(std::nullopt));
+  EXPECT_TRUE(statement(500 * mb));
+  EXPECT_FALSE(statement(2 * mb));
+  EXPECT_NE(std::string::npos,
+            findings(all).at(0).remedy.find("no statement finds"));
+}
+
+TEST(Holdings, HowMuchIsCountedComesFromAllInstrumentsOfAHolder) {
+  memdiag::instruments::Shares shares{};
+  std::array<memdiag::Pool_row, pool_count> pools{};
+  const std::vector<memdiag::routes::Row> routes{
+      {"memory/sql/user_var_entry::value", Pool::session, "", 0, 600, 1}};
+  const auto counted = [&](std::vector<memdiag::instruments::Counted> of) {
+    const auto all = memdiag::advisor::holdings({.pools = pools,
+                                                 .resident_shares = shares,
+                                                 .routes = routes,
+                                                 .counted = of,
+                                                 .dump_thread_bytes = 0,
+                                                 .trigger_bytes = 0,
+                                                 .temp_table_file_bytes = {},
+                                                 .tables = {},
+                                                 .largest_processlist_id = {},
+                                                 .held_by_largest = {}});
+    return holding_in(all, "user variables")->counted_bytes;
+  };
+  EXPECT_FALSE(counted({}));
+  EXPECT_EQ(500u,
+            counted({{"memory/sql/user_var_entry", true, 100, 1, 9},
+                     {"memory/sql/user_var_entry::value", true, 400, 1, 9},
+                     {"memory/sql/THD::variables", true, 1000, 1, 9}}));
+  EXPECT_EQ(0u,
+            counted({{"memory/sql/user_var_entry::value", false, 400, 1, 9}}));
+}
+
 TEST(Advisor, WithoutCountsBlocksOfMallocMayBeAnybodys) {
   Situation all = healthy();
   hold(&all, "uncounted memory", 600 * mb);
