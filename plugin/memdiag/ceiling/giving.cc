@@ -17,9 +17,10 @@ constexpr uint64_t long_unknown_pause_us = 2'000'000;
 constexpr uint64_t small_wait_us = 200'000;
 constexpr uint64_t small_unknown_pause_us = 50'000;
 constexpr uint64_t most_idle_ms = 8;
-constexpr uint64_t floor_pause_us = 100'000;
-/** So the giver spends two percent of its time on that. */
-constexpr uint64_t floor_pauses = 50;
+constexpr uint64_t floor_pause_us = 1'000'000;
+/** So the giver spends a thousandth of its time on that, also where a server
+never fills the floor. */
+constexpr uint64_t floor_pauses = 1000;
 
 bool is_over(std::optional<uint64_t> since_us, uint64_t pause_us,
              uint64_t now_us) {
