@@ -111,6 +111,12 @@ class Holdings {
     for (const instruments::Counted &counted : m_figures.counted)
       if (named(counted.name) == &holder)
         sum = sum.value_or(0) + (counted.enabled ? counted.bytes : 0);
+    // divide() makes this another holder's.
+    const uint64_t others =
+        &holder == find_holder("strings") ? m_figures.dump_thread_bytes
+        : &holder == find_holder("stored programs") ? m_figures.trigger_bytes
+                                                    : 0;
+    if (sum) *sum -= std::min(*sum, others);
     return sum;
   }
 

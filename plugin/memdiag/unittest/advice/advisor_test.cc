@@ -2586,6 +2586,28 @@ TEST(Advisor, NobodyIsNamedWhereMostIsNotCounted) {
             findings(all).at(0).remedy.find("no statement finds"));
 }
 
+/** They are another holder's: clients' strings may not be counted at all. */
+TEST(Holdings, StringsOfDumpThreadsAreNotCountedForClients) {
+  memdiag::instruments::Shares shares{};
+  std::array<memdiag::Pool_row, pool_count> pools{};
+  const std::vector<memdiag::routes::Row> routes{
+      {"memory/sql/String::value", Pool::session, "", 0, 220, 1}};
+  const std::vector<memdiag::instruments::Counted> of{
+      {"memory/sql/String::value", true, 100, 1, 9}};
+  const auto all = memdiag::advisor::holdings({.pools = pools,
+                                               .resident_shares = shares,
+                                               .routes = routes,
+                                               .counted = of,
+                                               .dump_thread_bytes = 90,
+                                               .trigger_bytes = 0,
+                                               .temp_table_file_bytes = {},
+                                               .tables = {},
+                                               .largest_processlist_id = {},
+                                               .held_by_largest = {}});
+  EXPECT_EQ(130u, holding_in(all, "strings")->allocated_bytes);
+  EXPECT_EQ(10u, holding_in(all, "strings")->counted_bytes);
+}
+
 TEST(Holdings, HowMuchIsCountedComesFromAllInstrumentsOfAHolder) {
   memdiag::instruments::Shares shares{};
   std::array<memdiag::Pool_row, pool_count> pools{};
