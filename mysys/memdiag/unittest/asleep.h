@@ -1,4 +1,4 @@
-/* Whether a thread sleeps, for tests of what waits and of what is locked. */
+/* Tells that a thread sleeps, for tests of what waits and of what is locked. */
 
 #ifndef MEMDIAG_UNITTEST_ASLEEP_H
 #define MEMDIAG_UNITTEST_ASLEEP_H

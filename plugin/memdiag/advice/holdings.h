@@ -51,7 +51,7 @@ struct Holding {
   std::optional<Pool> pool{};
   /** The session that has at least half of it, with its part. */
   std::optional<Session> owner{};
-  /** So much of it Performance Schema counts for somebody. Empty: it has no
+  /** Performance Schema counts so much of it for somebody. Empty: it has no
   instrument of it. */
   Reading counted_bytes{};
 };

@@ -63,9 +63,8 @@ inline constexpr Table ceiling_table = [] {
   return Table{
       "MEMDIAG_CEILING",
       "The last actions of the ceiling (memdiag_memory_target): 256 of end, "
-      "refuse "
-      "and went_on, and 768 others. What was "
-      "given back, who waited, which statement ended.",
+      "refuse and went_on, and 768 others. What was given back, who waited, "
+      "which statement ended.",
       0x0102, 1564813373u,
       std::array{
           moment_column<Row, &Row::time_us>(

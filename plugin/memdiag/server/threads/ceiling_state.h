@@ -173,7 +173,7 @@ struct State {
   /** The server needed so much at rest, and the administrator's target had no
   room for that and the reserve. Empty: it had. */
   Reading need_beyond_target{};
-  /** Of the round. */
+  /** The thread that holds `round` uses it. */
   Floor floor;
   uint64_t watched_us{0};
   uint64_t woken_us{0};
