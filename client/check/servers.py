@@ -6,6 +6,7 @@ Every error is one line and a report of the rest; figures of the page are the se
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -441,16 +442,21 @@ def what_if(checks: Checks, server: Server) -> None:
 
 
 class Terminal:
-    """A pane of tmux, on a socket of its own."""
+    """A pane of tmux, on a socket of its own: a server of tmux that is told to end still answers there for a moment,
+    and refuses a new session."""
+
+    _numbers = itertools.count(1)
 
     def __init__(self, folder: Path, words: list[str]) -> None:
-        self._socket = folder / "tmux"
+        self._socket = folder / f"tmux{next(self._numbers)}"
         setting = f"env PYTHONPATH={ROOT / 'client'} HOME={folder} TERM=screen-256color"
         shell = f"cd {folder} && {setting} {' '.join(words)}; echo ended with $?; sleep 3600"
         self._run("new-session", "-d", "-s", "t", "-x", "110", "-y", "32", shell)
 
     def _run(self, *words: str) -> str:
         done = captured(["tmux", "-S", str(self._socket), "-f", "/dev/null", *words])
+        if done.returncode != 0:
+            raise Problem(f"tmux {words[0]} failed: {done.stderr.strip()}")
         return done.stdout
 
     def shows(self, words: str) -> str:
