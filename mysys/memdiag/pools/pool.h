@@ -59,6 +59,13 @@ constexpr bool uses_malloc(Pool pool) {
 static_assert(uses_malloc(Pool::general) && uses_malloc(Pool::connection) &&
               !uses_malloc(Pool::fts_query));
 
+/** Blocks of the pool outlive the clients, as far as the layer knows: malloc()
+serves both kinds. */
+constexpr bool outlives_clients(Pool pool) {
+  const std::string_view lifetime = spec_of(pool).lifetime;
+  return lifetime == "cache" || lifetime == "server";
+}
+
 /** The pool of that name, in any case of letters. */
 std::optional<Pool> find_pool(std::string_view name);
 

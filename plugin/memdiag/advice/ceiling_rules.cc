@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <string_view>
 
 #include "plugin/memdiag/base/text.h"
 #include "plugin/memdiag/ceiling/giving.h"
@@ -142,14 +141,13 @@ class Ceiling_rules : Rules {
   Reading needed_without_clients(const Ceiling_situation &ceiling) const {
     Reading not_needed = ceiling.parkable_bytes;
     for (size_t i = 0; i < pool_count; ++i) {
+      const auto which = static_cast<Pool>(i);
       const Pool_situation &pool = m_now.pools[i];
-      const std::string_view lifetime = pool_specs[i].lifetime;
-      if (lifetime != "cache" && lifetime != "server")
+      if (!outlives_clients(which))
         not_needed =
             sum(not_needed, pool.resident_live_bytes ? pool.resident_live_bytes
                                                      : pool.live_bytes);
-      if (!uses_malloc(static_cast<Pool>(i)))
-        not_needed = sum(not_needed, pool.dirty_bytes);
+      if (!uses_malloc(which)) not_needed = sum(not_needed, pool.dirty_bytes);
     }
     return ceiling::needed_at_rest(ceiling.kept_bytes, {not_needed});
   }

@@ -526,8 +526,7 @@ inline constexpr size_t holder_count = holders.size();
 the session has filled, nor the server's own memory. What malloc() serves is of
 either kind, and is taken to be the session's. */
 inline bool ends_with_session(Pool pool) {
-  const std::string_view lifetime = spec_of(pool).lifetime;
-  return uses_malloc(pool) || (lifetime != "cache" && lifetime != "server");
+  return uses_malloc(pool) || !outlives_clients(pool);
 }
 
 /** The same for an instrument. Rows of MEMORY tables stay when their session

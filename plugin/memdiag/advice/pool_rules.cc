@@ -27,8 +27,7 @@ class Pool_rules : Rules {
     const std::string name = spec.name;
     const std::string_view lifetime = spec.lifetime;
     // Blocks of malloc() may be the server's as well as a session's.
-    const bool lasts =
-        lifetime == "cache" || lifetime == "server" || uses_malloc(which);
+    const bool lasts = outlives_clients(which) || uses_malloc(which);
     const Amount survivors = amount_of(pool.survivors_bytes, pool);
     const double part = pool.resident_part().value_or(1);
     if (survivors.bytes >= worth_bytes)

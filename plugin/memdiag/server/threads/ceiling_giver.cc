@@ -483,18 +483,19 @@ bool take_step(State *self, uint64_t now_us) {
   return !gives_back;
 }
 
-/** Blocks that end with their statements, transactions and sessions. */
+/** Blocks that end with their statements, transactions and sessions, as far as
+they were touched. */
 uint64_t bytes_of_clients() {
   uint64_t sum = 0;
-  for (size_t i = 0; i < pool_count; ++i) {
-    const std::string_view lifetime = pool_specs[i].lifetime;
-    if (lifetime != "cache" && lifetime != "server")
-      sum += pools::counters(static_cast<Pool>(i)).live_bytes;
-  }
-  return sum;
+  for (size_t i = 0; i < pool_count; ++i)
+    if (const auto pool = static_cast<Pool>(i); !outlives_clients(pool))
+      sum += pools::counters(pool).live_bytes;
+  const auto promised =
+      static_cast<uint64_t>(std::max<int64_t>(account.promised_bytes(), 0));
+  return sum - std::min(sum, promised);
 }
 
-/** The server needs so much with the buffer pool at its floor and without its
+/** The server needs so much with the buffer pool's floor and without its
 clients, and the reserve does not fit below the target beside that. Empty: it
 does, or that is not known.
 Caller holds `round`: nothing is parked meanwhile. @throws std::bad_alloc */
