@@ -174,6 +174,8 @@ struct Situation {
   the server and for half of the sessions at least. Statements that end those
   which hold most find none without it. */
   bool sessions_are_counted;
+  /** The same for documents of JSON. */
+  bool documents_are_counted;
   /** It counts locks of names, has lost none, and has counted them for as long
   as each session is connected. Statements that end sessions could not leave out
   those that keep some without it. */

@@ -359,7 +359,10 @@ inline constexpr auto holders = std::to_array<Holder>({
      0,
      true},
     {"running statements",
-     {"memory/sql/THD::main_mem_root", "memory/sql/test_quick_select"},
+     {"memory/sql/THD::main_mem_root", "memory/sql/test_quick_select",
+      "memory/sql/sp_head::execute_mem_root",
+      "memory/sql/sp_head::call_mem_root", "memory/sql/Blob_mem_storage",
+      "memory/sql/bison_stack", "memory/sql/THD::transactions"},
      {Pool::statement},
      10,
      End::queries,
@@ -400,8 +403,10 @@ inline constexpr auto holders = std::to_array<Holder>({
      End::statement,
      "holds",
      "blocks of malloc() that no instrument counts: of plugins, components, "
-     "loadable functions and libraries, containers of statements, and warnings "
-     "(max_error_count), which a session keeps until its next statement",
+     "loadable functions and libraries, containers of statements, privileges "
+     "of active roles, which FLUSH PRIVILEGES frees once their sessions have "
+     "ended, and warnings (max_error_count), which a session keeps until its "
+     "next statement",
      "no table tells whose they are; the profiler (memdiag_profile) names the "
      "code: MEMDIAG_STACKS; see what is loaded: SHOW PLUGINS, and the tables "
      "component and func of schema mysql"},

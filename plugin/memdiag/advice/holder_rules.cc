@@ -73,10 +73,10 @@ class Holder_rules : Rules {
     found->statement = statement;
     found->evidence += std::string(": ") + holder.what;
     if (&holder == find_holder("uncounted memory") &&
-        !m_now.sessions_are_counted)
+        !m_now.documents_are_counted)
       found->evidence +=
-          "; without Performance Schema also JSON documents and other blocks "
-          "of the server";
+          "; Performance Schema does not count JSON documents now: they and "
+          "other blocks of the server are among these";
     if (&holder == find_holder("uncounted memory")) judge_warnings(found);
     if (!holding.owner || may_be_of_tables(holder)) return;
     // An idle session has not all that it computed: open tables may keep it.
@@ -241,7 +241,7 @@ class Holder_rules : Rules {
   const char *why_none_is_named(const Holder &holder) const {
     if (!m_now.sessions_are_counted || is_hardly_counted(holder))
       return "; no statement finds the sessions: Performance Schema does not "
-             "count the memory of most of them (setup_instruments, "
+             "count most of that memory (setup_instruments, "
              "setup_consumers, setup_actors)";
     return holder.of_sessions() && !m_now.locks_are_counted
                ? locks_are_not_counted

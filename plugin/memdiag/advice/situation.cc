@@ -122,6 +122,9 @@ bool counts_sessions(const Server_facts &server) {
 void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
                  const Server_facts &server, Situation *situation) {
   situation->sessions_are_counted = counts_sessions(server);
+  situation->documents_are_counted =
+      situation->sessions_are_counted &&
+      instruments::counted_bytes(server.counted, "memory/sql/JSON").has_value();
   situation->locks_are_counted = server.locks_are_counted;
   std::optional<uint64_t> largest;
   if (server.largest_session) largest = server.largest_session->processlist_id;

@@ -72,7 +72,7 @@ Situation healthy() {
                    {"innodb_log_buffer_size", 64 * mb},
                    {"table_definition_cache", 10000}};
   all.table_definitions = 8000;
-  all.sessions_are_counted = true;
+  all.sessions_are_counted = all.documents_are_counted = true;
   all.locks_are_counted = true;
   all.idle_sessions = memdiag::advisor::Idle_sessions{400, 40 * mb, 40 * mb};
   all.largest_session = memdiag::advisor::Session{42, 20 * mb};
@@ -1072,6 +1072,17 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
   EXPECT_TRUE(memdiag::advisor::make_situation({}, host, budget, samples, {},
                                                routes, uncounted)
                   .sessions_are_counted);
+  for (const bool on : {true, false}) {
+    const std::vector<memdiag::instruments::Counted> of_sql = {
+        {"memory/sql/user_var_entry", true, 0, 0, 0},
+        {"memory/sql/JSON", on, 0, 0, 0}};
+    uncounted.counted = of_sql;
+    const auto some = memdiag::advisor::make_situation({}, host, budget,
+                                                       samples, {}, routes,
+                                                       uncounted);
+    EXPECT_TRUE(some.sessions_are_counted);
+    EXPECT_EQ(on, some.documents_are_counted);
+  }
   EXPECT_FALSE(all.locks_are_counted);
   const auto caches = holding_in(all.holdings, "binary log caches");
   ASSERT_TRUE(caches);
@@ -2638,9 +2649,9 @@ TEST(Holdings, HowMuchIsCountedComesFromAllInstrumentsOfAHolder) {
 TEST(Advisor, WithoutCountsBlocksOfMallocMayBeAnybodys) {
   Situation all = healthy();
   hold(&all, "uncounted memory", 600 * mb);
-  const char *const words = "without Performance Schema also JSON documents";
+  const char *const words = "does not count JSON documents now";
   EXPECT_EQ(std::string::npos, findings(all).at(0).evidence.find(words));
-  all.sessions_are_counted = false;
+  all.documents_are_counted = false;
   EXPECT_NE(std::string::npos, findings(all).at(0).evidence.find(words));
 }
 
