@@ -307,6 +307,7 @@ function(memdiag_add_to_upstream)
 
   if(MEMDIAG_FLAVOUR STREQUAL product)
     memdiag_add_sources(innobase storage/innobase/memdiag)
+    memdiag_add_sources(temptable storage/temptable/memdiag)
     memdiag_add_sources(sql_main sql/memdiag)
     # The system variables are linked into mysqld itself and not into the plugin's archive:
     # nothing refers to their objects, so the linker would leave them out.

@@ -25,6 +25,7 @@
 
 #include "storage/temptable/include/temptable/block.h"
 #include "storage/temptable/include/temptable/constants.h"
+#include "storage/temptable/memdiag/blocks.h"
 
 namespace memdiag {
 
@@ -64,8 +65,10 @@ back is there again, as if it had stayed.
 @param block  as above */
 inline void have_again(temptable::Block *block) {
   if (block == nullptr || !block->is_empty()) return;
-  if (const size_t size = size_given_back(block); size != 0)
-    *block = temptable::Block(size, temptable::Source::RAM);
+  const size_t size = size_given_back(block);
+  if (size == 0) return;
+  const temptable_blocks::Counts_already counted;
+  *block = temptable::Block(size, temptable::Source::RAM);
 }
 
 }  // namespace memdiag
