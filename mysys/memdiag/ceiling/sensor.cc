@@ -254,7 +254,8 @@ void refuse(Thread *self, const Pool_block &block, uint64_t waited_us) {
   }
   forget(self);
   tell_owner(&Owner::refused, waited_us);
-  self->error_is_raised = true;
+  // my_malloc() takes this back. TempTable does not come through it.
+  self->error_is_raised = block.pool != Pool::temp_table;
 }
 
 }  // namespace

@@ -117,16 +117,19 @@ bool must_go_on(Thread *self, int64_t bytes) {
 
 /** The thread sleeps until another round has ended, or for a moment. Others
 that run do not wait meanwhile for what it does not touch: if each of many that
-sleep kept it from the others, none would come to its end. None begins for that.
+sleep kept it from the others, none would come to its end. No large one begins
+for that, and the giver makes room for it.
 @param bytes  are promised, beside its blocks */
 void wait_for_round(const Thread &self, uint64_t seen_rounds, int64_t bytes) {
   int64_t untouched = 0;
   for (size_t i = 0; i < self.block_count; ++i)
     untouched += self.blocks[i].untouched_bytes;
   account.expect(untouched);
+  account.ask(untouched);
   account.promise(-bytes - untouched);
   rounds.wait(seen_rounds, look_again_us);
   account.promise(bytes + untouched);
+  account.ask(-untouched);
   account.expect(-untouched);
   // The giver knows. Called by each one that it wakes, it would never rest.
   read_if_due();
@@ -298,6 +301,8 @@ bool wait(Thread *self, int64_t bytes, May may) {
       break;
     }
     tell_large(self);
+    // A pool's block is written without an event.
+    if (now_us == began_us) see_blocks(self);
     waits(self, bytes, !may.raise);
     // Its last round may have seen plenty.
     if (now_us == began_us) tell_owner(&Owner::call_giver);

@@ -2102,6 +2102,8 @@ TEST_F(Ceiling, an_untouched_block_of_one_that_waits_is_not_kept_from_others) {
     return account.level() == Level::yellow &&
            account.left_for_beginners_bytes() < 0;
   }));
+  EXPECT_TRUE(until([] { return account.asked_bytes() >= 33 * mb; }))
+      << "the giver makes room for both";
   EXPECT_FALSE(passed);
   kernel_counts(500 * mb);
   rounds.end_one();
@@ -2116,6 +2118,7 @@ TEST_F(Ceiling, one_that_is_to_end_is_refused_a_block_of_a_temporary_table) {
   kernel_counts(985 * mb);
   taker->told_to_end = true;
   EXPECT_FALSE(on_ask(Pool::temp_table, 64 * mb, strings));
+  EXPECT_FALSE(error_is_raised()) << "no my_malloc() takes it back";
   EXPECT_TRUE(on_ask(Pool::temp_table, mb, strings)) << "a small part is left";
   end();
 }
