@@ -353,6 +353,14 @@ bool inserts_little(THD *thd) {
          lex.query_tables->next_global == nullptr && has_short_values(*thd);
 }
 
+bool deletes_all(const THD *thd) {
+  const LEX &lex = *thd->lex;
+  return lex.sql_command == SQLCOM_DELETE && lex.query_tables != nullptr &&
+         lex.query_tables->next_global == nullptr &&
+         lex.query_block->where_cond() == nullptr &&
+         !lex.query_block->has_limit();
+}
+
 bool may_keep(THD *thd, bool takes_little) {
   const LEX &lex = *thd->lex;
   switch (lex.sql_command) {
