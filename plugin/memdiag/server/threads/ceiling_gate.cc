@@ -284,6 +284,19 @@ void unlist(State *self, Running *mine) {
   if (self->waiting.count != 0) mysql_cond_broadcast(&self->changed);
 }
 
+/** @param in_log  such statements are few enough for a row */
+void spill_if_short(Own *mine, bool in_log, int64_t expected_bytes) {
+  const Running &running = mine->running;
+  if (!state().spills.load(std::memory_order_relaxed) ||
+      !mine->spilling.begin(running.thd) || !in_log)
+    return;
+  Done done = begun(Action::spill);
+  done.processlist_id = running.thd->thread_id();
+  done.digest = running.digest;
+  finish(&done, monotonic_us(), static_cast<uint64_t>(expected_bytes));
+  note(done);
+}
+
 void let_through(Own *mine, const Expectation &expected) {
   if (mine->running.taker == nullptr) {
     mine->running.taker = begin(expected.bytes);
@@ -294,14 +307,7 @@ void let_through(Own *mine, const Expectation &expected) {
     mine->has_handler = true;
   }
   mine->running.passed_gate.store(true);
-  if (state().spills.load(std::memory_order_relaxed) &&
-      mine->spilling.begin(mine->running.thd) && !is_known_small(expected)) {
-    Done done = begun(Action::spill);
-    done.processlist_id = mine->running.thd->thread_id();
-    done.digest = mine->running.digest;
-    finish(&done, monotonic_us(), static_cast<uint64_t>(expected.bytes));
-    note(done);
-  }
+  spill_if_short(mine, !is_known_small(expected), expected.bytes);
   // A thread that holds the lock of this one has it for a moment.
   while (is_told_to_end(mine->running) && !kill(&mine->running)) pause_us(10);
 }
@@ -525,10 +531,12 @@ bool begins_anew(State *self, Running *mine) {
   bool began_early = running->taker != nullptr;
   // EXECUTE is exempt, and its statement asks again.
   statement_gate::note_let_through(&gate, true);
-  mine.exempt = exempt::is_exempt(thd) || exempt::administers(thd);
+  const bool looks = !exempt::is_exempt(thd) && exempt::administers(thd);
+  mine.exempt = looks || exempt::is_exempt(thd);
   if (mine.exempt) {
     if (began_early) (void)begins_anew(&self, running);
     exempt_thread(true);
+    if (looks) spill_if_short(&mine, true, 0);
     return false;
   }
   running->takes_little = exempt::takes_little(thd);
@@ -582,6 +590,7 @@ void leave() {
   Own &mine = own();
   Running *const running = &mine.running;
   const bool was_exempt = std::exchange(mine.exempt, false);
+  mine.spilling.end(running->thd);
   if (running->taker == nullptr) {
     (void)end();
     // Upstream has dropped the parameter with its statement.
@@ -592,7 +601,6 @@ void leave() {
     return;
   }
   THD *const thd = running->thd;
-  mine.spilling.end(thd);
   unlist(&self, running);
   if (mine.has_handler && thd->get_internal_handler() == &mine.handler)
     thd->pop_internal_handler();
