@@ -170,6 +170,20 @@ def below(checks: Checks, server: Server, group: cgroup.Limit, load: Load) -> No
     checks.check("below, there is no room: it is not much too high", bool(ended), ended)
 
 
+def watch(checks: Checks, server: Server) -> None:
+    """The floor of the buffer pool is promised while the ceiling acts, as long as the pool has not written it."""
+    with server.connect() as session:
+
+        def promised() -> int:
+            return int(session.query("SHOW GLOBAL STATUS LIKE 'Memdiag_ceiling_promised_bytes'").rows[0][1] or 0)
+
+        session.query("SET GLOBAL memdiag_memory_target = AUTO")
+        checks.check("AUTO promises the floor", until(lambda: promised() >= 2 << 20), promised())
+        session.query("SET GLOBAL memdiag_memory_target = WATCH")
+        checks.check("WATCH takes that back", until(lambda: promised() < 2 << 20), promised())
+        session.query("SET GLOBAL memdiag_memory_target = OFF")
+
+
 def run(checks: Checks, preset: str, rounds: int) -> None:
     build = Build.of_preset(ROOT, preset)
     with (
@@ -180,6 +194,8 @@ def run(checks: Checks, preset: str, rounds: int) -> None:
         initialise(build, Path(folder) / "data", cgroup.OPTIONS[:2])
         with Server(build, Path(folder), cgroup.OPTIONS, None, own.wrapper()) as server:
             server.start()
+            with checks.checking("switches from AUTO to WATCH"):
+                watch(checks, server)
             for statement in LOAD:
                 server.query(statement)
             load = Load(server)

@@ -265,6 +265,14 @@ uint64_t Rest::next_ms(bool gave, uint64_t look_ms) {
   return std::max(look_ms, m_idle_ms);
 }
 
+int64_t missing_of_floor(uint64_t floor_bytes, Reading present_bytes,
+                         int64_t plenty_bytes) {
+  const uint64_t present = present_bytes.value_or(floor_bytes);
+  return std::min(
+      static_cast<int64_t>(floor_bytes - std::min(floor_bytes, present)),
+      plenty_bytes);
+}
+
 bool Floor::is_due(uint64_t floor_bytes, uint64_t parked_bytes,
                    uint64_t now_us) const {
   return now_us >= m_next_us &&
@@ -278,10 +286,8 @@ int64_t Floor::see(uint64_t floor_bytes, uint64_t parked_bytes,
   m_next_us = now_us + std::max(floor_pause_us, took_us * floor_pauses);
   m_floor_bytes = floor_bytes;
   m_parked_bytes = parked_bytes;
-  const uint64_t present = present_bytes.value_or(floor_bytes);
-  const auto now = std::min(
-      static_cast<int64_t>(floor_bytes - std::min(floor_bytes, present)),
-      plenty_bytes);
+  const int64_t now =
+      missing_of_floor(floor_bytes, present_bytes, plenty_bytes);
   return now - std::exchange(m_promised_bytes, now);
 }
 

@@ -373,6 +373,11 @@ class Rest {
   uint64_t m_idle_ms{1};
 };
 
+/** What InnoDB will write of the buffer pool's floor, and has not written; of
+that, the plenty at most. */
+int64_t missing_of_floor(uint64_t floor_bytes, Reading present_bytes,
+                         int64_t plenty_bytes);
+
 /** The floor of the buffer pool is promised until it is in physical memory, but
 for what is more than the plenty: InnoDB writes its frames and asks no malloc()
 for them, faster than statements can end. A server with little data may never

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <limits>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -167,12 +166,20 @@ void refresh_limits(State *self, uint64_t now_us) {
     marks = of_limit;
   } else if (has_bytes) {
     marks = marks_of_target(bytes, statements);
-    marks->ending_bytes =
-        is_as_before ? account.marks().ending_bytes
-        : of_limit
-            ? marks->ending_bytes + of_limit->target_bytes - marks->target_bytes
-            : std::numeric_limits<int64_t>::max() / 2;
-    if (self->need_beyond_target) marks->beyond_bytes = marks->ending_bytes;
+    if (is_as_before)
+      marks->ending_bytes = account.marks().ending_bytes;
+    else if (of_limit)
+      marks->ending_bytes += of_limit->target_bytes - marks->target_bytes;
+    else if (!figures.is_unsure)
+      // No limit is known, and the machine has one.
+      marks->ending_bytes +=
+          std::max(marks->target_bytes,
+                   static_cast<int64_t>(self->need_beyond_target.value_or(0)));
+    if (self->need_beyond_target)
+      marks->beyond_bytes =
+          std::max(marks->ending_bytes,
+                   static_cast<int64_t>(*self->need_beyond_target) -
+                       marks->target_bytes + marks->beyond_bytes);
   }
   if (!marks) {
     (void)set_at_work(self, false);
@@ -502,35 +509,43 @@ Caller holds `round`: nothing is parked meanwhile. @throws std::bad_alloc */
 Reading need_beyond_target() {
   const Marks marks = account.marks();
   const int64_t fits = marks.target_bytes - marks.reserve_bytes;
-  const auto has_room = [fits] { return account.kept_bytes() <= fits; };
-  if (!acts() || account.level() == Level::unknown || has_room())
+  const uint64_t floor = balloon::floor_bytes();
+  const auto has_room = [&](const Reading &present) {
+    return account.kept_bytes() +
+               missing_of_floor(floor, present, marks.plenty_bytes) <=
+           fits;
+  };
+  if (!acts() || account.level() == Level::unknown || has_room(0))
     return std::nullopt;
   // The giver would do so next. jemalloc counts pages as unused that were never
   // written, so it does not tell what that gives.
-  uint64_t sum;
-  const std::array<uint64_t, pool_count> unused = unused_bytes(&sum);
+  uint64_t unused_sum;
+  const std::array<uint64_t, pool_count> unused = unused_bytes(&unused_sum);
   for (size_t i = 0; i < pool_count; ++i)
     if (unused[i] != 0)
       (void)purging::purge(static_cast<Pool>(i), Purge_reason::pressure);
   (void)account.read(monotonic_us());
   // To ask for the pages of a large buffer pool takes long.
-  if (has_room()) return std::nullopt;
+  if (has_room(0)) return std::nullopt;
+  const Reading present = regions::resident_bytes(Region_kind::buffer_pool);
+  if (has_room(present)) return std::nullopt;
   const uint64_t frames = locked_in_memory ? 0 : balloon::parkable_bytes();
-  const Reading need = needed_at_rest(
-      account.kept_bytes(),
-      {frames_give(frames, regions::resident_bytes(Region_kind::buffer_pool),
-                   balloon::staying_bytes()),
-       bytes_of_clients()});
+  const Reading need = sum(
+      needed_at_rest(account.kept_bytes(),
+                     {frames_give(frames, present, balloon::staying_bytes()),
+                      bytes_of_clients()}),
+      static_cast<uint64_t>(
+          missing_of_floor(floor, present, marks.plenty_bytes)));
   return need && static_cast<int64_t>(*need) > fits ? need : std::nullopt;
 }
 
 /** Caller holds `round`. @throws std::bad_alloc */
 void promise_floor(State *self) {
+  if (!acts()) return account.promise(-self->floor.forget());
   const uint64_t floor = balloon::floor_bytes();
   const uint64_t parked = balloon::parked_bytes();
   const uint64_t began_us = monotonic_us();
-  if (!acts() || !self->at_work || !self->floor.is_due(floor, parked, began_us))
-    return;
+  if (!self->at_work || !self->floor.is_due(floor, parked, began_us)) return;
   const Reading present = regions::resident_bytes(Region_kind::buffer_pool);
   const uint64_t now_us = monotonic_us();
   account.promise(self->floor.see(floor, parked, present,
