@@ -212,12 +212,22 @@ class Peaks {
   bool is_small(uint64_t hash) const {
     return peak_bytes(hash).value_or(small_bytes) < small_bytes;
   }
-  void note(uint64_t hash, int64_t peak_bytes);
+  /** The same, for one that begins now.
+  @param spills  it would; what its digest takes so is remembered apart */
+  std::optional<int64_t> expected_bytes(uint64_t hash, bool spills) const {
+    if (spills && !is_small(hash))
+      if (const auto bytes = peak_bytes(spilled(hash))) return bytes;
+    return peak_bytes(hash);
+  }
+  /** @param has_spilled  a large one would take more if it did not */
+  void note(uint64_t hash, int64_t peak_bytes, bool has_spilled);
   /** A running statement has taken so much already.
   @param unknown_bytes  the gate expects so much of an unknown digest. A
                         statement that took less may still take more, and
                         teaches nothing */
-  void note_at_least(uint64_t hash, int64_t bytes, int64_t unknown_bytes) {
+  void note_at_least(uint64_t hash, int64_t bytes, int64_t unknown_bytes,
+                     bool spills) {
+    if (spills) hash = spilled(hash);
     if (hash != 0 && peak_bytes(hash).value_or(unknown_bytes) < bytes)
       set(hash, bytes);
   }
@@ -231,6 +241,10 @@ class Peaks {
   static constexpr unsigned kb_bits = 22;
   static constexpr uint32_t kb_mask = (1U << kb_bits) - 1;
 
+  /** Another place and another tag. */
+  static constexpr uint64_t spilled(uint64_t hash) {
+    return hash == 0 ? 0 : hash ^ UINT64_C(0x9e3779b97f4a7c15);
+  }
   static constexpr uint32_t tag(uint64_t hash) {
     return static_cast<uint32_t>(hash >> 32) & ~kb_mask;
   }

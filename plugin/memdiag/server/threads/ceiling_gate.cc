@@ -87,7 +87,8 @@ int64_t bytes_of_tables(const THD *thd, int64_t most_bytes) {
 Expectation expectation_of(State *self, const Running &running) {
   if (running.takes_little) return {0, true};
   const uint64_t hash = running.hash;
-  const std::optional<int64_t> peak = peaks.peak_bytes(hash);
+  const std::optional<int64_t> peak = peaks.expected_bytes(
+      hash, self->spills.load(std::memory_order_relaxed));
   THD *const thd = running.thd;
   if (!peak && exempt::deletes_all(thd)) return {0, true};
   // SELECT 1, SET and an INSERT of short values are small, unless there is room
@@ -286,10 +287,12 @@ void unlist(State *self, Running *mine) {
 
 /** @param in_log  such statements are few enough for a row */
 void spill_if_short(Own *mine, bool in_log, int64_t expected_bytes) {
-  const Running &running = mine->running;
+  Running &running = mine->running;
   if (!state().spills.load(std::memory_order_relaxed) ||
-      !mine->spilling.begin(running.thd) || !in_log)
+      !mine->spilling.begin(running.thd))
     return;
+  running.spills.store(true, std::memory_order_relaxed);
+  if (!in_log) return;
   Done done = begun(Action::spill);
   done.processlist_id = running.thd->thread_id();
   done.digest = running.digest;
@@ -414,7 +417,7 @@ class Event {
   ~Event() {
     pauses(&state());
     const Running &running = own().running;
-    if (running.taker != nullptr) peaks.note(running.hash, end());
+    if (running.taker != nullptr) peaks.note(running.hash, end(), false);
   }
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;
@@ -591,6 +594,7 @@ void leave() {
   Running *const running = &mine.running;
   const bool was_exempt = std::exchange(mine.exempt, false);
   mine.spilling.end(running->thd);
+  const bool has_spilled = running->spills.exchange(false);
   if (running->taker == nullptr) {
     (void)end();
     // Upstream has dropped the parameter with its statement.
@@ -615,7 +619,7 @@ void leave() {
   }
   running->taker = nullptr;
   const int64_t peak = end();
-  peaks.note(running->hash, peak);
+  peaks.note(running->hash, peak, has_spilled);
   // Two threads may lose one statement of the average.
   const int64_t average = self.average_bytes.load(std::memory_order_relaxed);
   const int64_t next = next_average(average, peak);

@@ -390,7 +390,7 @@ void learn(State *self) {
        each = each->next)
     peaks.note_at_least(
         each->hash, each->taker->grown_bytes.load(std::memory_order_relaxed),
-        plenty);
+        plenty, each->spills.load(std::memory_order_relaxed));
 }
 
 /** In WATCH a step is noted once a second. */

@@ -62,6 +62,8 @@ struct Running {
   transactions, or is about to. */
   bool logged_as_text{false};
   std::atomic<bool> changes_for_good{false};
+  /** It has less memory for what it can write to disk. */
+  std::atomic<bool> spills{false};
   /** It began as a small one, and nothing is known of its digest. */
   bool guessed{false};
   /** Of those in the list; see Candidate. */

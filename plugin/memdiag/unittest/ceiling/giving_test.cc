@@ -428,7 +428,7 @@ TEST(Peaks, hardly_any_digests_share_a_place) {
   for (uint64_t &hash : hashes) hash = random();
   for (int round = 0; round < 20; ++round)
     for (size_t i = 0; i < hashes.size(); ++i)
-      peaks.note(hashes[i], i % 20 == 0 ? 50 * mb : 1000);
+      peaks.note(hashes[i], i % 20 == 0 ? 50 * mb : 1000, false);
   size_t wrong = 0;
   for (size_t i = 0; i < hashes.size(); ++i)
     wrong += peaks.is_small(hashes[i]) != (i % 20 != 0);
@@ -439,15 +439,15 @@ TEST(Peaks, hardly_any_digests_share_a_place) {
 TEST(Peaks, another_digest_is_not_taken_for_one_that_has_its_place) {
   static Peaks peaks;
   std::mt19937_64 random(8);
-  for (int i = 0; i < 500'000; ++i) peaks.note(random(), 50 * mb);
+  for (int i = 0; i < 500'000; ++i) peaks.note(random(), 50 * mb, false);
   size_t taken_for_large = 0;
   for (int i = 0; i < 10'000; ++i)
     taken_for_large += peaks.peak_bytes(random()).has_value();
   EXPECT_LT(taken_for_large, 100u);
-  peaks.note(UINT64_MAX, INT64_MAX);
+  peaks.note(UINT64_MAX, INT64_MAX, false);
   EXPECT_EQ((int64_t{4} << 30) - 2048, peaks.peak_bytes(UINT64_MAX));
   const uint64_t small_one = random();
-  peaks.note(small_one, 0);
+  peaks.note(small_one, 0, false);
   EXPECT_TRUE(peaks.is_small(small_one));
 }
 
@@ -458,9 +458,9 @@ TEST(Peaks, many_small_digests_do_not_displace_large_ones) {
   std::vector<uint64_t> large(1000);
   for (uint64_t &hash : large) {
     hash = random();
-    peaks.note(hash, 50 * mb);
+    peaks.note(hash, 50 * mb, false);
   }
-  for (int i = 0; i < 500'000; ++i) peaks.note(random(), 1000);
+  for (int i = 0; i < 500'000; ++i) peaks.note(random(), 1000, false);
   size_t known = 0;
   // Some have an average with a small one whose part of the hash is the same.
   for (const uint64_t hash : large)
@@ -473,11 +473,11 @@ known. */
 TEST(Peaks, large_digests_that_do_not_come_again_make_room) {
   static Peaks peaks;
   std::mt19937_64 random(10);
-  for (int i = 0; i < 500'000; ++i) peaks.note(random(), 50 * mb);
+  for (int i = 0; i < 500'000; ++i) peaks.note(random(), 50 * mb, false);
   std::vector<uint64_t> hashes(2000);
   for (uint64_t &hash : hashes) hash = random();
   for (int round = 0; round < 2000; ++round)
-    for (const uint64_t hash : hashes) peaks.note(hash, 1000);
+    for (const uint64_t hash : hashes) peaks.note(hash, 1000, false);
   size_t known = 0;
   for (const uint64_t hash : hashes) known += peaks.is_small(hash);
   EXPECT_GE(known, hashes.size() * 98 / 100);
@@ -486,44 +486,67 @@ TEST(Peaks, large_digests_that_do_not_come_again_make_room) {
 TEST(Beginner, the_peak_of_a_digest_forgets) {
   Peaks peaks;
   EXPECT_FALSE(peaks.peak_bytes(7));
-  peaks.note(7, 8 * mb);
+  peaks.note(7, 8 * mb, false);
   EXPECT_EQ(8 * mb, peaks.peak_bytes(7));
-  peaks.note(7, 0);
+  peaks.note(7, 0, false);
   EXPECT_EQ(6 * mb, peaks.peak_bytes(7));
-  peaks.note(8, 0);
+  peaks.note(8, 0, false);
   EXPECT_EQ(0, peaks.peak_bytes(8));
-  peaks.note(0, mb);
+  peaks.note(0, mb, false);
   EXPECT_FALSE(peaks.peak_bytes(0));
 }
 
 TEST(Beginner, one_that_runs_says_what_others_will_take_at_least) {
   Peaks peaks;
-  peaks.note_at_least(7, 5 * mb, 5 * mb);
+  peaks.note_at_least(7, 5 * mb, 5 * mb, false);
   EXPECT_FALSE(peaks.peak_bytes(7)) << "no more than is expected anyway";
-  peaks.note_at_least(7, 8 * mb, 5 * mb);
+  peaks.note_at_least(7, 8 * mb, 5 * mb, false);
   EXPECT_EQ(8 * mb, peaks.peak_bytes(7));
-  peaks.note_at_least(7, 7 * mb, 5 * mb);
+  peaks.note_at_least(7, 7 * mb, 5 * mb, false);
   EXPECT_EQ(8 * mb, peaks.peak_bytes(7));
-  peaks.note_at_least(7, 9 * mb, 50 * mb);
+  peaks.note_at_least(7, 9 * mb, 50 * mb, false);
   EXPECT_EQ(9 * mb, peaks.peak_bytes(7));
-  peaks.note_at_least(0, 8 * mb, 5 * mb);
+  peaks.note_at_least(0, 8 * mb, 5 * mb, false);
   EXPECT_FALSE(peaks.peak_bytes(0));
 }
 
 TEST(Beginner, a_digest_is_small_once_its_statements_were) {
   Peaks peaks;
   EXPECT_FALSE(peaks.is_small(7)) << "nothing is known of it";
-  peaks.note(7, small_bytes - 1024);
+  peaks.note(7, small_bytes - 1024, false);
   EXPECT_TRUE(peaks.is_small(7));
   EXPECT_EQ(0, expected_of_beginner(true, peaks.peak_bytes(7), mb, mb));
-  peaks.note(7, 8 * mb);
+  peaks.note(7, 8 * mb, false);
   EXPECT_FALSE(peaks.is_small(7));
-  peaks.note(8, small_bytes);
+  peaks.note(8, small_bytes, false);
   EXPECT_FALSE(peaks.is_small(8));
   EXPECT_EQ(small_bytes,
             expected_of_beginner(true, peaks.peak_bytes(8), mb, mb));
-  peaks.note(4096, 0);
+  peaks.note(4096, 0, false);
   EXPECT_FALSE(peaks.is_small(0)) << "another digest has its place";
+}
+
+TEST(Peaks, what_a_digest_takes_while_it_spills_is_remembered_apart) {
+  Peaks peaks;
+  peaks.note(7, 100 * mb, false);
+  EXPECT_EQ(100 * mb, peaks.expected_bytes(7, true)) << "it never spilled";
+  peaks.note(7, 8 * mb, true);
+  EXPECT_EQ(8 * mb, peaks.expected_bytes(7, true));
+  EXPECT_EQ(100 * mb, peaks.expected_bytes(7, false));
+  peaks.note(7, 0, true);
+  EXPECT_EQ(6 * mb, peaks.expected_bytes(7, true));
+  peaks.note_at_least(7, 50 * mb, mb, true);
+  EXPECT_EQ(50 * mb, peaks.expected_bytes(7, true));
+  EXPECT_EQ(100 * mb, peaks.expected_bytes(7, false));
+
+  peaks.note(8, small_bytes, true);
+  EXPECT_EQ(small_bytes, peaks.expected_bytes(8, true));
+  EXPECT_FALSE(peaks.expected_bytes(8, false)) << "it may take more then";
+  peaks.note(9, small_bytes - 1024, true);
+  EXPECT_TRUE(peaks.is_small(9)) << "it had nothing to spill";
+  peaks.note(0, mb, true);
+  peaks.note_at_least(0, mb, 0, true);
+  EXPECT_FALSE(peaks.expected_bytes(0, true));
 }
 
 /** InnoDB writes its frames without asking malloc(). */
