@@ -214,8 +214,8 @@ void Peaks::set(uint64_t hash, int64_t bytes) {
 void Peaks::note(uint64_t hash, int64_t peak_bytes, bool has_spilled) {
   if (hash == 0) return;
   // A small one had nothing to spill, unless its digest is large otherwise.
-  if (has_spilled && std::max(peak_bytes, this->peak_bytes(hash).value_or(0)) >=
-                         small_bytes)
+  if (has_spilled &&
+      std::max(peak_bytes, this->peak_bytes(hash).value_or(0)) >= small_bytes)
     hash = spilled(hash);
   const std::optional<int64_t> before = this->peak_bytes(hash);
   set(hash, before ? (3 * *before + peak_bytes) / 4 : peak_bytes);

@@ -87,8 +87,8 @@ int64_t bytes_of_tables(const THD *thd, int64_t most_bytes) {
 Expectation expectation_of(State *self, const Running &running) {
   if (running.takes_little) return {0, true};
   const uint64_t hash = running.hash;
-  const std::optional<int64_t> peak = peaks.expected_bytes(
-      hash, self->spills.load(std::memory_order_relaxed));
+  const std::optional<int64_t> peak =
+      peaks.expected_bytes(hash, self->spills.load(std::memory_order_relaxed));
   THD *const thd = running.thd;
   if (!peak && exempt::deletes_all(thd)) return {0, true};
   // SELECT 1, SET and an INSERT of short values are small, unless there is room

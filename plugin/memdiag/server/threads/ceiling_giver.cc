@@ -176,10 +176,9 @@ void refresh_limits(State *self, uint64_t now_us) {
           std::max(marks->target_bytes,
                    static_cast<int64_t>(self->need_beyond_target.value_or(0)));
     if (self->need_beyond_target)
-      marks->beyond_bytes =
-          std::max(marks->ending_bytes,
-                   static_cast<int64_t>(*self->need_beyond_target) -
-                       marks->target_bytes + marks->beyond_bytes);
+      marks->beyond_bytes = std::max(
+          marks->ending_bytes, static_cast<int64_t>(*self->need_beyond_target) -
+                                   marks->target_bytes + marks->beyond_bytes);
   }
   if (!marks) {
     (void)set_at_work(self, false);

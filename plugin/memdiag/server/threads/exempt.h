@@ -75,8 +75,8 @@ bool takes_little(THD *thd);
 /** The statement is an INSERT or a REPLACE of such values into one table. */
 bool inserts_little(THD *thd);
 
-/** The statement deletes all rows of one table. If that is of the engine MEMORY,
-which is not known yet, they come back. */
+/** The statement deletes all rows of one table. If that is of the engine
+MEMORY, which is not known yet, they come back. */
 bool deletes_all(const THD *thd);
 
 /** What the statement takes may stay when it has ended: a variable of the

@@ -1077,9 +1077,8 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
         {"memory/sql/user_var_entry", true, 0, 0, 0},
         {"memory/sql/JSON", on, 0, 0, 0}};
     uncounted.counted = of_sql;
-    const auto some = memdiag::advisor::make_situation({}, host, budget,
-                                                       samples, {}, routes,
-                                                       uncounted);
+    const auto some = memdiag::advisor::make_situation(
+        {}, host, budget, samples, {}, routes, uncounted);
     EXPECT_TRUE(some.sessions_are_counted);
     EXPECT_EQ(on, some.documents_are_counted);
   }
